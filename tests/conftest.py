@@ -1,0 +1,48 @@
+"""What does every test stand on? One PostgreSQL and one data folder a session, gone afterwards."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+import django
+import pytest
+
+from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
+
+# Settings read these when pytest-django loads them, which comes after this file: that is why the settings module is
+# named here and not in pyproject.toml. The workers of pytest-xdist inherit all of it from their controller.
+_IS_CONTROLLER = "PYTEST_XDIST_WORKER" not in os.environ
+_OWN_SERVER = _IS_CONTROLLER and "DATABASE_URL" not in os.environ
+
+if _IS_CONTROLLER:
+    _DATA = Path(tempfile.mkdtemp(prefix="forge-tests-"))
+    _DATA.chmod(0o711)  # as root, the server's user passes through it
+    os.environ["FORGE_DATA"] = str(_DATA)
+    if _OWN_SERVER:
+        # Where the server will listen is known before it runs: tests without a database never start it.
+        _SOCKETS = quote(str(socket_folder(_DATA / "postgres")))
+        os.environ["DATABASE_URL"] = f"postgres://forge@/{_SOCKETS}/forge"
+        _SERVER = EmbeddedPostgres(_DATA, settings=FORGETFUL)
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "forge.settings")
+django.setup()  # now: the conftest files of the rooms import models
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _OWN_SERVER and getattr(config.option, "numprocesses", None):
+        _SERVER.start()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Start the server before the first test that wants a database (a hook of pytest-django's)."""
+    if _OWN_SERVER and _SERVER.process is None:
+        _SERVER.start()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _OWN_SERVER:
+        _SERVER.stop()
+    if _IS_CONTROLLER:
+        shutil.rmtree(_DATA, ignore_errors=True)
