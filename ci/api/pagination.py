@@ -1,0 +1,9 @@
+"""How are lists cut into pages?"""
+
+from rest_framework.pagination import PageNumberPagination
+
+
+class Pages(PageNumberPagination):
+    page_size = 30
+    page_size_query_param = "per_page"
+    max_page_size = 100

@@ -1,0 +1,53 @@
+"""Tables, choices, constraints and read-only properties. Nothing here writes: ci.lifecycle does."""
+
+from ci.models.choices import (
+    ACTIVE_STATES,
+    TERMINAL_PHASES,
+    CancelReason,
+    Conclusion,
+    Hold,
+    JobState,
+    RunConclusion,
+    RunnerPhase,
+    RunState,
+    StepState,
+)
+from ci.models.event import Event
+from ci.models.job import Heartbeat, Job, Step
+from ci.models.log import Log, LogChunk
+from ci.models.run import Run, RunAttempt
+from ci.models.runner import LabelSet, RegistrationToken, Runner, RunnerSet
+from ci.models.scope import Scope
+from ci.models.secret import Secret, Variable
+from ci.models.workflow import ConcurrencyGroup, Schedule, Workflow
+
+__all__ = [
+    "ACTIVE_STATES",
+    "TERMINAL_PHASES",
+    "CancelReason",
+    "Conclusion",
+    "ConcurrencyGroup",
+    "Event",
+    "Heartbeat",
+    "Hold",
+    "Job",
+    "JobState",
+    "LabelSet",
+    "Log",
+    "LogChunk",
+    "RegistrationToken",
+    "Run",
+    "RunAttempt",
+    "RunConclusion",
+    "RunState",
+    "Runner",
+    "RunnerPhase",
+    "RunnerSet",
+    "Schedule",
+    "Scope",
+    "Secret",
+    "Step",
+    "StepState",
+    "Variable",
+    "Workflow",
+]

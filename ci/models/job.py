@@ -1,0 +1,194 @@
+"""What is a job, and what does the database itself refuse to believe of one?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from ci.models.choices import CancelReason, Conclusion, Hold, JobState, StepState
+from ci.models.run import Run, elapsed
+from ci.models.runner import LabelSet, Runner
+from ci.models.workflow import ConcurrencyGroup
+
+
+class Job(models.Model):
+    """One job of one attempt; of a matrix, one leg. Until its needs have ended a matrix is one unexpanded row."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="jobs")
+    attempt = models.PositiveIntegerField(default=1)
+    key = models.CharField(max_length=100, help_text="Its id in the workflow file.")
+    name = models.CharField(max_length=500)
+    needs = ArrayField(models.CharField(max_length=100), default=list)
+    level = models.PositiveIntegerField(default=0, help_text="The longest way to it through needs.")
+    definition = models.JSONField(default=dict)
+    expanded = models.BooleanField(default=False)
+    matrix = models.JSONField(default=dict)
+    matrix_index = models.PositiveIntegerField(default=0)
+    matrix_total = models.PositiveIntegerField(default=1)
+    fail_fast = models.BooleanField(default=True)
+    max_parallel = models.PositiveIntegerField(null=True, blank=True)
+    continue_on_error = models.BooleanField(default=False)
+    timeout_minutes = models.FloatField(default=360)
+    runs_on = ArrayField(models.CharField(max_length=100), default=list)
+    label_set = models.ForeignKey(LabelSet, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    concurrency_group = models.ForeignKey(
+        ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs"
+    )
+    # A job that a re-run did not run again stands in the new attempt as a copy of this earlier one.
+    carried_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies")
+
+    state = models.CharField(max_length=8, choices=JobState.choices, default=JobState.BLOCKED)
+    hold = models.CharField(max_length=12, choices=Hold.choices, blank=True)
+    conclusion = models.CharField(max_length=9, choices=Conclusion.choices, null=True, blank=True)
+    cancel_reason = models.CharField(max_length=13, choices=CancelReason.choices, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancelled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    end_note = models.CharField(max_length=1000, blank=True)
+    outputs = models.JSONField(default=dict)
+
+    priority = models.IntegerField(default=0)
+    assignment = models.PositiveIntegerField(default=0, help_text="Counts how often it was given to a runner.")
+    runner = models.ForeignKey(Runner, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
+    runner_name = models.CharField(max_length=100, blank=True)
+    single_use = models.BooleanField(default=False, help_text="Whether its runner may take no other job, ever.")
+    token_hash = models.CharField(max_length=64, null=True, blank=True, editable=False)
+    poll_id = models.CharField(max_length=64, blank=True, editable=False)
+
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    queued_at = models.DateTimeField(null=True, blank=True)
+    assigned_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    deadline_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the watch must act on it, if nobody else does."
+    )
+    version = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["run", "level", "key", "matrix_index"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "attempt", "key", "matrix_index"], name="job_once_an_attempt"),
+            models.UniqueConstraint(
+                fields=["runner"], condition=Q(single_use=True), name="job_one_ever_for_a_single_use_runner"
+            ),
+            models.UniqueConstraint(
+                fields=["runner"], condition=Q(state__in=["assigned", "running"]), name="job_one_at_a_time_for_a_runner"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="ended", conclusion__isnull=False, ended_at__isnull=False)
+                | (~Q(state="ended") & Q(conclusion=None, ended_at=None)),
+                name="job_ended_has_a_conclusion",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=["assigned", "running"])
+                | Q(runner__isnull=False, token_hash__isnull=False, assigned_at__isnull=False),
+                name="job_active_has_a_runner_and_token",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=["blocked", "queued"]) | Q(runner=None, token_hash=None, assigned_at=None),
+                name="job_waiting_has_neither",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="queued") | Q(label_set__isnull=False, queued_at__isnull=False, expanded=True),
+                name="job_queued_can_be_matched",
+            ),
+            models.CheckConstraint(
+                condition=Q(poll_id="") | Q(state="assigned"), name="job_poll_forgotten_once_acknowledged"
+            ),
+            models.CheckConstraint(
+                condition=(~Q(state="blocked") & Q(hold="")) | (Q(state="blocked") & ~Q(hold="")),
+                name="job_blocked_says_why",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                F("label_set"),
+                F("priority").desc(),
+                F("queued_at"),
+                F("id"),
+                condition=Q(state="queued"),
+                name="job_queue",
+            ),
+            models.Index(
+                fields=["deadline_at"],
+                condition=~Q(state="ended") & Q(deadline_at__isnull=False),
+                name="job_deadline",
+            ),
+            models.Index(fields=["token_hash"], name="job_token"),
+            models.Index(fields=["concurrency_group", "id"], condition=~Q(state="ended"), name="job_in_group"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        repository = self.run.repository
+        return reverse("job", args=[repository.owner.username, repository.name, self.run_id, self.pk])
+
+    @property
+    def is_ended(self) -> bool:
+        return self.state == JobState.ENDED
+
+    @property
+    def outcome(self) -> str:
+        """The conclusion once there is one, `cancelling` on the way to it, else the state: what a chip shows."""
+        if self.conclusion:
+            return self.conclusion
+        return "cancelling" if self.cancel_reason else self.state
+
+    @property
+    def duration(self) -> timedelta | None:
+        return elapsed(self.started_at, self.ended_at)
+
+
+class Heartbeat(models.Model):
+    """When a running job was last heard of: apart from Job, because it is written most."""
+
+    job = models.OneToOneField(Job, primary_key=True, on_delete=models.CASCADE, related_name="heartbeat")
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.job} at {self.at:%H:%M:%S}"
+
+
+class Step(models.Model):
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="steps")
+    number = models.PositiveIntegerField()
+    name = models.CharField(max_length=500)
+    state = models.CharField(max_length=7, choices=StepState.choices, default=StepState.PENDING)
+    conclusion = models.CharField(max_length=9, choices=Conclusion.choices, null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    first_line = models.PositiveIntegerField(default=0)
+    line_count = models.PositiveIntegerField(default=0)
+    annotations = models.JSONField(default=list)
+    summary = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["job", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="step_once_a_job"),
+            models.CheckConstraint(
+                condition=Q(state="ended", conclusion__isnull=False) | (~Q(state="ended") & Q(conclusion=None)),
+                name="step_ended_has_a_conclusion",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number}. {self.name}"
+
+    @property
+    def outcome(self) -> str:
+        return self.conclusion or self.state
+
+    @property
+    def duration(self) -> timedelta | None:
+        return elapsed(self.started_at, self.ended_at)

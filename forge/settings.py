@@ -1,0 +1,222 @@
+"""Which parts make up this Forge CI, and how is each configured? Every value an operator may want to change has an environment variable."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import environ
+
+from forge.postgres import embedded_database
+from forge.secret_key import load_secret_key
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# Where everything that is not in the database lives: repositories, blobs, the embedded database.
+DATA_DIR = Path(env.str("FORGE_DATA", default=str(BASE_DIR / "data"))).resolve()
+
+DEBUG = env.bool("FORGE_DEBUG", default=False)
+SECRET_KEY = env.str("FORGE_SECRET_KEY", default="") or load_secret_key(DATA_DIR)
+# Newest first: the first key encrypts, all of them decrypt. Empty: derived from SECRET_KEY.
+SECRETS_KEYS = env.list("FORGE_SECRETS_KEYS", default=[])
+ALLOWED_HOSTS = env.list("FORGE_ALLOWED_HOSTS", default=["localhost", ".localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("FORGE_TRUSTED_ORIGINS", default=[])
+# What runners, clones and links in push output are told to use.
+SERVER_URL = env.str("FORGE_URL", default="http://127.0.0.1:8000").rstrip("/")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "axes",
+    "csp",
+    "django_filters",
+    "django_htmx",
+    "django_q",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "rest_framework",
+    "forge.apps.ForgeConfig",
+    "ci.apps.CiConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "forge.urls"
+ASGI_APPLICATION = "forge.asgi.application"
+WSGI_APPLICATION = "forge.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# Without DATABASE_URL the embedded server of DATA_DIR is meant; `manage.py up` starts it.
+DATABASES = {"default": env.db_url("DATABASE_URL") if "DATABASE_URL" in os.environ else embedded_database(DATA_DIR)}
+DATABASES["default"]["CONN_MAX_AGE"] = env.int("FORGE_CONN_MAX_AGE", default=60)
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+# An old snapshot slows every claim down: whoever forgets a transaction loses it.
+DATABASES["default"].setdefault("OPTIONS", {})["options"] = (
+    "-c idle_in_transaction_session_timeout=60000 -c lock_timeout=20000 -c statement_timeout=60000"
+)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "home"
+AXES_FAILURE_LIMIT = env.int("FORGE_LOGIN_FAILURES", default=10)
+AXES_COOLOFF_TIME = timedelta(minutes=env.int("FORGE_LOGIN_COOLOFF_MINUTES", default=15))
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_TEMPLATE = "registration/locked_out.html"
+AXES_RESET_ON_SUCCESS = True
+AXES_ENABLE_ACCESS_FAILURE_LOG = False
+AXES_IPWARE_PROXY_COUNT = env.int("FORGE_PROXIES", default=0)
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SERVER_URL.startswith("https://")
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("FORGE_BEHIND_TLS_PROXY", default=False) else None
+)
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    },
+}
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+# Served straight from the packages and the apps, so that starting needs no collectstatic.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 300
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": DATA_DIR / "blobs"}},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # one log batch of the runner API at its limit
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "ci.api.authentication.AccessTokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticatedOrReadOnly"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["ci.api.parsers.ObjectParser"],
+    "DEFAULT_PAGINATION_CLASS": "ci.api.pagination.Pages",
+    "PAGE_SIZE": 30,
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "ci.api.errors.exception_handler",
+    "DEFAULT_THROTTLE_RATES": {"anonymous": "600/min"},
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Forge CI",
+    "DESCRIPTION": "The runner API v1 and the owners' REST API.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "ci.api.schema.add_raw_routes"],
+}
+
+Q_CLUSTER = {
+    "name": "forge",
+    "orm": "default",
+    "workers": env.int("FORGE_TASK_WORKERS", default=2),
+    "timeout": 60,
+    "retry": 300,
+    "max_attempts": 3,
+    "ack_failures": True,
+    "poll": 0.2,
+    "bulk": 5,
+    "queue_limit": 10,
+    "save_limit": -1,
+    "catch_up": False,
+    "label": "Tasks",
+}
+if env.str("FORGE_REDIS_URL", default=""):
+    del Q_CLUSTER["orm"]
+    Q_CLUSTER["redis"] = env.str("FORGE_REDIS_URL")
+
+# The forge knows CI only by these names, so that it can be read, tested and run without it.
+PUSH_TASK = "ci.lifecycle.tasks.plan_push"
+PUSH_REPORT = "ci.lifecycle.pushes.report"
+GIT_TOKEN_ACTORS = {"frj_": "ci.lifecycle.tokens.actor_of_job_token"}
+COMMIT_STATES = "ci.lifecycle.commit_states.states_of_commits"
+
+# Git
+GIT_MAX_PUSH_BYTES = env.int("FORGE_MAX_PUSH_BYTES", default=4 * 1024**3)
+GIT_TIMEOUT_SECONDS = env.int("FORGE_GIT_TIMEOUT", default=3600)
+
+# Deadlines of the lifecycle, in seconds.
+ACKNOWLEDGE_SECONDS = env.int("FORGE_ACKNOWLEDGE_SECONDS", default=30)
+HEARTBEAT_SECONDS = env.int("FORGE_HEARTBEAT_SECONDS", default=60)
+CANCEL_GRACE_SECONDS = env.int("FORGE_CANCEL_GRACE_SECONDS", default=300)
+QUEUE_SECONDS = env.int("FORGE_QUEUE_SECONDS", default=24 * 3600)
+LOG_LIMIT_BYTES = env.int("FORGE_LOG_LIMIT_BYTES", default=64 * 1024 * 1024)
+LOG_LIMIT_LINES = env.int("FORGE_LOG_LIMIT_LINES", default=2_000_000)
+# A log is sealed this long after its job ended at the latest; until then late lines are accepted.
+LOG_SEAL_SECONDS = env.int("FORGE_LOG_SEAL_SECONDS", default=60)
+
+# Where runners look for `uses: owner/repo@ref` after this forge itself.
+ACTIONS_SOURCES = env.list("FORGE_ACTIONS_SOURCES", default=["https://github.com"])
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.str("FORGE_LOG_LEVEL", default="INFO")},
+    "loggers": {"axes": {"level": "WARNING"}, "httpx": {"level": "WARNING"}},
+}
