@@ -1,0 +1,105 @@
+"""How do pages show states, durations and times?"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ci.web import icons
+
+register = template.Library()
+
+WORDS = {
+    "success": "Success",
+    "failure": "Failure",
+    "cancelled": "Cancelled",
+    "skipped": "Skipped",
+    "startup_failure": "Startup failure",
+    "queued": "Queued",
+    "running": "Running",
+    "waiting": "Waiting",
+    "blocked": "Blocked",
+    "assigned": "Assigned",
+    "cancelling": "Cancelling",
+    "pending": "Pending",
+}
+_LOOKS = {"pending": "blocked"}
+
+
+@register.simple_tag
+def chip(outcome: str | None, words: str = "") -> SafeString:
+    """A state as icon, word and colour; `words` replaces the state's own word."""
+    if not outcome:
+        return SafeString("")
+    look = _LOOKS.get(outcome, outcome if outcome in WORDS else "blocked")
+    word = words or WORDS.get(outcome, outcome)
+    return format_html('<span class="chip chip-{}">{}{}</span>', look, icons.icon(look), word)
+
+
+@register.simple_tag
+def state_icon(outcome: str | None) -> SafeString:
+    """A state as coloured icon alone, its word for screen readers and as a tooltip: for dense lists."""
+    if not outcome:
+        return SafeString("")
+    look = _LOOKS.get(outcome, outcome if outcome in WORDS else "blocked")
+    word = WORDS.get(outcome, outcome)
+    return format_html(
+        '<span class="state chip-{}" title="{}">{}<span class="visually-hidden">{}</span></span>',
+        look,
+        word,
+        icons.icon(look),
+        word,
+    )
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    return icons.icon(name)
+
+
+@register.filter
+def duration(value: timedelta | None) -> str:
+    """`1m 3s`, at most two units; a dash where there is none yet."""
+    if value is None:
+        return "–"
+    seconds = max(0, int(value.total_seconds()))
+    parts = (
+        (seconds // 86400, "d"),
+        (seconds % 86400 // 3600, "h"),
+        (seconds % 3600 // 60, "m"),
+        (seconds % 60, "s"),
+    )
+    first = next((index for index, (count, _) in enumerate(parts) if count), 3)
+    return " ".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count or first == 3)
+
+
+@register.filter
+def ago(value: datetime | None) -> SafeString | str:
+    """How long ago, or in how long, as a `<time>` whose tooltip has the moment itself."""
+    if value is None:
+        return "never"
+    delta = timezone.now() - value
+    distance = _distance(abs(delta))
+    if not distance:
+        words = "just now"
+    else:
+        words = f"{distance} ago" if delta >= timedelta(0) else f"in {distance}"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        value.isoformat(),
+        timezone.localtime(value).strftime("%Y-%m-%d %H:%M:%S %Z"),
+        words,
+    )
+
+
+def _distance(delta: timedelta) -> str:
+    seconds = int(delta.total_seconds())
+    for size, unit in ((31_536_000, "year"), (2_592_000, "month"), (86_400, "day"), (3600, "hour"), (60, "minute")):
+        count = seconds // size
+        if count:
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds} seconds" if seconds >= 5 else ""
