@@ -1,0 +1,1 @@
+"""What does a workflow file mean?"""

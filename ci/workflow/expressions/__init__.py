@@ -1,0 +1,23 @@
+"""What do GitHub's expressions, ``${{ }}`` and ``if:`` mean?"""
+
+from ci.workflow.expressions.coercion import equal, to_string, truthy
+from ci.workflow.expressions.errors import ExpressionError
+from ci.workflow.expressions.nodes import Node, walk
+from ci.workflow.expressions.program import evaluate, parse
+from ci.workflow.expressions.templates import check, condition, condition_source, expression_of, render
+
+__all__ = [
+    "ExpressionError",
+    "Node",
+    "check",
+    "condition",
+    "condition_source",
+    "equal",
+    "evaluate",
+    "expression_of",
+    "parse",
+    "render",
+    "to_string",
+    "truthy",
+    "walk",
+]

@@ -1,0 +1,28 @@
+"""What went wrong in an expression, and where?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Stage = Literal["lexing", "parsing", "evaluation"]
+
+
+class ExpressionError(Exception):
+    """An expression that cannot be read or evaluated.
+
+    ``stage`` is the step that failed: "lexing", "parsing" or "evaluation". ``position`` counts UTF-16 units from 1
+    over the whole expression, as GitHub's messages do; it is None where no single place is at fault.
+    """
+
+    def __init__(self, message: str, *, stage: Stage, position: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.stage: Stage = stage
+        self.position = position
+
+
+def located(description: str, *, symbol: str, source: str, index: int, stage: Stage) -> ExpressionError:
+    """The error GitHub words for a symbol at ``index`` (0-based, in characters) of ``source``."""
+    position = index + 1 + sum(1 for character in source[:index] if character > "\uffff")
+    message = f"{description}: '{symbol}'. Located at position {position} within expression: {source}"
+    return ExpressionError(message, stage=stage, position=position)
