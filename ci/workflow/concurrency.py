@@ -1,0 +1,48 @@
+"""Which concurrency group does a run or a job belong to?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ci.workflow.expressions import render, to_string, truthy
+from ci.workflow.problems import PlanError
+
+MAX_GROUP = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """`group` compares without regard to case. `queue`: "single" keeps one pending member, "max" keeps all."""
+
+    group: str
+    cancel_in_progress: bool = False
+    queue: str = "single"
+
+
+def evaluate_concurrency(value: object, contexts: Mapping[str, object]) -> Concurrency | None:
+    """The value of a `concurrency` key; None where there is none, or its group is empty.
+
+    Raises ExpressionError, and PlanError for a group that is no text or longer than 400 characters.
+    """
+    if isinstance(value, str):
+        value = render(value, contexts)
+    settings = value if isinstance(value, Mapping) else {"group": value}
+    group = _rendered(settings.get("group"), contexts)
+    if isinstance(group, (dict, list)):
+        raise PlanError("The concurrency group must be a text, not a mapping or a list")
+    name = to_string(group)
+    if len(name) > MAX_GROUP:
+        raise PlanError(f"The concurrency group is longer than {MAX_GROUP} characters: '{name[:50]}…'")
+    if not name:
+        return None
+    queue = to_string(_rendered(settings.get("queue", "single"), contexts))
+    return Concurrency(
+        name,
+        cancel_in_progress=truthy(_rendered(settings.get("cancel-in-progress", False), contexts)),
+        queue=queue if queue == "max" else "single",
+    )
+
+
+def _rendered(value: object, contexts: Mapping[str, object]) -> object:
+    return render(value, contexts) if isinstance(value, str) else value

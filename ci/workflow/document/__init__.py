@@ -1,0 +1,1 @@
+"""How is a workflow file read, checked and turned into plain values?"""

@@ -1,0 +1,82 @@
+"""What does a converted file look like as a Workflow?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ci.workflow.document.nodes import Mapping as MappingNode
+from ci.workflow.names import step_ids
+from ci.workflow.workflow import Definition, Workflow
+
+# Filters that may be one text or a list of texts.
+_LISTED = ("names", "versions", "workflows", "types", "branches", "tags", "paths")
+
+
+def build(path: str, source: MappingNode, value: Mapping[str, Any]) -> Workflow:
+    """The Workflow of a file that was converted and checked without a problem."""
+    events = triggers(value["on"])
+    dispatch = events.get("workflow_dispatch", {}).get("inputs") or {}
+    schedule = value["on"].get("schedule") if isinstance(value["on"], dict) else None
+    return Workflow(
+        path=path,
+        name=value.get("name") or path,
+        on=events,
+        env=_mapping(value.get("env")),
+        defaults=_mapping(value.get("defaults")),
+        concurrency=value.get("concurrency") or None,
+        permissions=value.get("permissions"),
+        jobs={key: job(definition) for key, definition in value["jobs"].items()},
+        run_name=value.get("run-name") or None,
+        schedules=tuple((entry["cron"], entry.get("timezone")) for entry in schedule or []),
+        dispatch_inputs={name: dispatch_input(definition or {}) for name, definition in dispatch.items()},
+        source=source,
+    )
+
+
+def triggers(on: object) -> dict[str, Definition]:
+    """`on:` in any of its forms as event name -> configuration, text filters as lists."""
+    if isinstance(on, str):
+        return {on: {}}
+    if isinstance(on, list):
+        found: dict[str, Definition] = {}
+        for item in on:
+            found.update(triggers(item))
+        return found
+    assert isinstance(on, dict)
+    return {name: _event(config) if isinstance(config, dict) else {} for name, config in on.items()}
+
+
+def _event(config: Definition) -> Definition:
+    return {key: [value] if _is_filter(key) and isinstance(value, str) else value for key, value in config.items()}
+
+
+def _is_filter(key: str) -> bool:
+    return key.removesuffix("-ignore") in _LISTED
+
+
+def dispatch_input(definition: Mapping[str, Any]) -> Definition:
+    """A workflow_dispatch input with all its five keys."""
+    kind = definition.get("type", "string")
+    return {
+        "description": definition.get("description", ""),
+        "required": definition.get("required", False),
+        "default": definition.get("default"),
+        "type": kind,
+        "options": definition.get("options", []) if kind == "choice" else [],
+    }
+
+
+def job(value: Mapping[str, Any]) -> Definition:
+    """A job's definition: as written, `needs` always a list, every step with an id."""
+    needs = value.get("needs", [])
+    definition = {**value, "needs": [needs] if isinstance(needs, str) else list(dict.fromkeys(needs))}
+    if "steps" in value:
+        ids = step_ids(value["steps"])
+        definition["steps"] = [{**step, "id": name} for step, name in zip(value["steps"], ids, strict=True)]
+    return definition
+
+
+def _mapping(value: object) -> Any:
+    """An `env` or `defaults`: a mapping, or the one expression that stands for it."""
+    return {} if value is None else value

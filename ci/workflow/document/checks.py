@@ -1,0 +1,252 @@
+"""Is a file that fits the schema also sound in itself: names, needs, matrices, schedules, inputs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ci.workflow import matrix, names, needs, schedule
+from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
+from ci.workflow.inputs import MAX_INPUTS, typed
+from ci.workflow.problems import Problems
+
+MAX_JOBS = 1000
+_OPEN = "${{"
+_ALTERNATIVES = ("branches", "tags", "paths")
+
+
+def check(root: Mapping, value: dict[str, Any], problems: Problems) -> None:
+    """Record what is wrong beyond single values. `value` is the converted form of `root`; whatever conversion refused
+    is None in it, and is left alone here."""
+    on = root.get("on")
+    if isinstance(on, Mapping):
+        _events(on, problems)
+    jobs = root.get("jobs")
+    if not isinstance(jobs, Mapping):
+        return
+    converted = value.get("jobs")
+    if not jobs.pairs:
+        problems.add(jobs.line, jobs.column, "The workflow must contain at least one job. Write one under `jobs:`")
+    elif len(jobs.pairs) > MAX_JOBS:
+        problems.add(jobs.line, jobs.column, f"The workflow has more than {MAX_JOBS} jobs. Split it up")
+    elif isinstance(converted, dict):
+        _jobs(jobs, converted, problems)
+
+
+# --- on ---------------------------------------------------------------------------------------------------------------
+def _events(on: Mapping, problems: Problems) -> None:
+    for name, config in on.pairs:
+        if name.text == "schedule" and isinstance(config, Sequence):
+            for entry in config.items:
+                _schedule(entry, problems)
+        if not isinstance(config, Mapping):
+            continue
+        for kind in _ALTERNATIVES:
+            first, second = config.get(kind), config.get(f"{kind}-ignore")
+            if first is not None and second is not None:
+                message = f"'{kind}' and '{kind}-ignore' cannot both filter one event. Use '{kind}' with '!' patterns"
+                problems.add(second.line, second.column, message)
+        if name.text == "workflow_dispatch" and isinstance(inputs := config.get("inputs"), Mapping):
+            _dispatch(inputs, problems)
+
+
+def _schedule(entry: Node, problems: Problems) -> None:
+    if not isinstance(entry, Mapping):
+        return
+    cron, zone = entry.get("cron"), entry.get("timezone")
+    if not isinstance(cron, Scalar) or not cron.text:
+        return
+    if isinstance(zone, Scalar):
+        try:
+            schedule.check("0 0 * * *", zone.text)
+        except schedule.ScheduleError as error:
+            problems.add(zone.line, zone.column, str(error))
+    try:
+        schedule.check(cron.text)
+    except schedule.ScheduleError as error:
+        problems.add(cron.line, cron.column, str(error))
+
+
+def _dispatch(inputs: Mapping, problems: Problems) -> None:
+    if len(inputs.pairs) > MAX_INPUTS:
+        problems.add(inputs.line, inputs.column, f"workflow_dispatch has more than {MAX_INPUTS} inputs. Remove some")
+    for name, definition in inputs.pairs:
+        if not isinstance(definition, Mapping):
+            continue
+        kind, default, listed = definition.get("type"), definition.get("default"), definition.get("options")
+        kind_text = kind.text if isinstance(kind, Scalar) else "string"
+        options = [item.text for item in listed.items if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
+        if kind_text == "choice" and not options:
+            message = f"The input '{name.text}' is of type choice: list what can be chosen under 'options'"
+            problems.add(definition.line, definition.column, message)
+        elif isinstance(default, Scalar) and default.text:
+            try:
+                typed(kind_text, default.value, options=options)
+            except ValueError as error:
+                message = f"The default of input '{name.text}' does not fit its type {kind_text}. {error}"
+                problems.add(default.line, default.column, message)
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+def _jobs(jobs: Mapping, converted: dict[str, Any], problems: Problems) -> None:
+    wanted: dict[str, list[tuple[str, Scalar]]] = {}
+    for key, job in jobs.pairs:
+        if (problem := names.id_problem(key.text)) is not None:
+            problems.add(key.line, key.column, problem)
+        wanted[key.text] = []
+        if isinstance(job, Mapping):
+            wanted[key.text] = [(need.text, need) for need in _scalars(job.get("needs")) if need.text]
+            _job(job, converted.get(key.text), problems)
+    _needs(jobs, wanted, problems)
+
+
+def _scalars(node: Node | None) -> Iterator[Scalar]:
+    if isinstance(node, Scalar):
+        yield node
+    elif isinstance(node, Sequence):
+        yield from (item for item in node.items if isinstance(item, Scalar))
+
+
+def _needs(jobs: Mapping, wanted: dict[str, list[tuple[str, Scalar]]], problems: Problems) -> None:
+    spelled = {name.casefold(): name for name in wanted}
+    graph: dict[str, list[str]] = {}
+    places: dict[tuple[str, str], Scalar] = {}
+    sound = True
+    for job, found in wanted.items():
+        graph[job] = []
+        for text, node in found:
+            name = spelled.get(text.casefold())
+            if name is None:
+                problems.add(node.line, node.column, f"Job '{job}' depends on unknown job '{text}'.")
+                sound = False
+                continue
+            graph[job].append(name)
+            places.setdefault((job, name), node)
+    if not sound:
+        return
+    if all(graph.values()):
+        message = "The workflow must contain at least one job with no dependencies."
+        problems.add(jobs.line, jobs.column, message)
+        return
+    try:
+        needs.order(graph)
+    except needs.NeedsError as error:
+        node = places[error.job, error.need]
+        problems.add(node.line, node.column, str(error))
+
+
+def _job(job: Mapping, converted: object, problems: Problems) -> None:
+    strategy = job.get("strategy")
+    values = converted.get("strategy") if isinstance(converted, dict) else None
+    if isinstance(strategy, Mapping) and isinstance(values, dict):
+        _matrix(strategy.get("matrix"), values.get("matrix"), problems)
+    _container(job.get("container"), problems)
+    services = job.get("services")
+    if isinstance(services, Mapping):
+        for _, service in services.pairs:
+            _container(service, problems)
+    steps = job.get("steps")
+    if isinstance(steps, Sequence):
+        _steps(steps, problems)
+    uses = job.get("uses")
+    if isinstance(uses, Scalar) and _OPEN not in uses.text:
+        _reusable(uses, problems)
+
+
+def _container(container: Node | None, problems: Problems) -> None:
+    if not isinstance(container, Mapping):
+        return
+    image = container.get("image")
+    if image is None or (isinstance(image, Scalar) and not image.text):
+        place = image or container
+        problems.add(place.line, place.column, "Container image cannot be empty")
+
+
+def _matrix(node: Node | None, value: object, problems: Problems) -> None:
+    """Expand a matrix of literals, so that its faults show before anything is pushed or started."""
+    if not isinstance(node, Mapping) or not isinstance(value, dict):
+        return
+    for key, vector in node.pairs:
+        if isinstance(vector, Sequence) and not vector.items and key.text.casefold() not in {"include", "exclude"}:
+            problems.add(vector.line, vector.column, f"Matrix vector '{key.text}' does not contain any values")
+            return
+    if _has_expression(value):
+        return
+    try:
+        matrix.combinations(value)
+    except matrix.MatrixError as error:
+        place = _descend(node, error.where)
+        problems.add(place.line, place.column, str(error))
+
+
+def _descend(node: Node, where: tuple[str | int, ...]) -> Node:
+    for step in where:
+        if isinstance(node, Mapping):
+            last = step == where[-1]
+            pair = next(((key, item) for key, item in node.pairs if key.text == step), None)
+            if pair is None:
+                return node
+            # A fault in a key is shown at the key, one in a collection at the collection.
+            node = pair[0] if last and isinstance(pair[1], Scalar) else pair[1]
+        elif isinstance(node, Sequence) and isinstance(step, int):
+            node = node.items[step]
+    return node
+
+
+def _has_expression(value: object) -> bool:
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            if _OPEN in one:
+                return True
+        elif isinstance(one, list):
+            pending.extend(one)
+        elif isinstance(one, dict):
+            pending.extend(one)
+            pending.extend(one.values())
+    return False
+
+
+def _steps(steps: Sequence, problems: Problems) -> None:
+    seen: set[str] = set()
+    for step in steps.items:
+        if not isinstance(step, Mapping):
+            continue
+        identifier = step.get("id")
+        if isinstance(identifier, Scalar) and identifier.text:
+            problem = names.id_problem(identifier.text)
+            if problem is None and identifier.text.casefold() in seen:
+                problem = f"The identifier '{identifier.text}' may not be used more than once within the same scope."
+            if problem is not None:
+                problems.add(identifier.line, identifier.column, problem)
+            seen.add(identifier.text.casefold())
+        uses = step.get("uses")
+        if isinstance(uses, Scalar) and uses.text and not _is_action(uses.text):
+            message = f"Expected format {{org}}/{{repo}}[/path]@ref. Actual '{uses.text}'"
+            problems.add(uses.line, uses.column, message)
+
+
+def _is_action(uses: str) -> bool:
+    if uses.startswith(("./", ".\\", "$/", "docker://")):
+        return True
+    name, _, version = uses.partition("@")
+    parts = name.replace("\\", "/").split("/")
+    return bool(version) and len(parts) >= 2 and all(parts[:2])
+
+
+def _reusable(uses: Scalar, problems: Problems) -> None:
+    """Local (`./.github/workflows/x.yml`, `$/…`) or `owner/repo/.github/workflows/x.yml@ref`."""
+    text = uses.text
+    if text.startswith(("./", "$/")):
+        if "@" in text:
+            message = f"Invalid workflow reference '{text}': a local workflow cannot have a version. Remove the '@'"
+            problems.add(uses.line, uses.column, message)
+        return
+    name, _, version = text.partition("@")
+    parts = name.split("/")
+    if not version:
+        problems.add(uses.line, uses.column, f"Invalid workflow reference '{text}': no version specified. Add '@ref'")
+    elif len(parts) < 3 or not all(parts):
+        message = f"Invalid workflow reference '{text}': write owner/repo/path/to/workflow.yml@ref"
+        problems.add(uses.line, uses.column, message)

@@ -1,0 +1,45 @@
+"""Is a text a workflow, and which one?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ci.workflow.document.build import build
+from ci.workflow.document.checks import check
+from ci.workflow.document.conversion import Conversion
+from ci.workflow.document.nodes import Mapping as MappingNode
+from ci.workflow.document.reader import read
+from ci.workflow.document.schema import ROOT
+from ci.workflow.problems import Problems
+from ci.workflow.workflow import Workflow
+
+__all__ = ["load"]
+
+
+def load(path: str, files: Mapping[str, str | bytes]) -> Workflow:
+    """The workflow in `files[path]`; the other files are there for reusable workflows that it may name.
+
+    Raises WorkflowErrors with up to 10 problems, and nothing else, whatever the text is.
+    """
+    problems = Problems(path)
+    text = files.get(path)
+    if text is None:
+        problems.add(0, 0, "The file does not exist")
+        problems.raise_if_any()
+    root = read(text or "", problems)
+    value = _convert(root, problems) if root is not None else {}
+    problems.raise_if_any()
+    assert isinstance(root, MappingNode)
+    return build(path, root, value)
+
+
+def _convert(root: object, problems: Problems) -> dict[str, Any]:
+    if not isinstance(root, MappingNode):
+        line, column = getattr(root, "line", 1), getattr(root, "column", 1)
+        problems.add(line, column, "A mapping was expected. Write a workflow: `on:`, `jobs:` and so on")
+        return {}
+    value = Conversion(problems).convert(root, ROOT)
+    assert isinstance(value, dict)
+    check(root, value, problems)
+    return value

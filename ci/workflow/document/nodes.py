@@ -1,0 +1,44 @@
+"""What does a YAML file hold, and at which line and column?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+ScalarValue: TypeAlias = "None | bool | int | float | str"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A value with its place: `line` and `column` from 1, `weight` the nodes it stands for with aliases expanded,
+    `size` an estimate in bytes of the same."""
+
+    line: int
+    column: int
+    weight: int = field(default=1, kw_only=True)
+    size: int = field(default=24, kw_only=True)
+
+
+@dataclass(slots=True, eq=False)
+class Scalar(Node):
+    """`value` after the YAML 1.2 core schema, `text` as it was written."""
+
+    value: ScalarValue
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Sequence(Node):
+    items: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Mapping(Node):
+    """Pairs in the order of the file. A mapping's place is that of its first key, as GitHub counts."""
+
+    pairs: list[tuple[Scalar, Node]] = field(default_factory=list)
+
+    def get(self, key: str) -> Node | None:
+        """The value of `key`, compared as GitHub does: without regard to case."""
+        wanted = key.casefold()
+        return next((value for name, value in self.pairs if name.text.casefold() == wanted), None)

@@ -1,0 +1,223 @@
+"""How does the text of a workflow file become nodes with positions?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import yaml
+
+from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
+from ci.workflow.document.scalars import ScalarError, resolve, resolve_tagged
+from ci.workflow.expressions import to_string
+from ci.workflow.problems import Problems
+
+# GitHub's ParseOptions.
+MAX_FILE = 1024 * 1024
+MAX_DEPTH = 50
+MAX_NODES = 1_000_000
+MAX_RESULT = 10 * 1024 * 1024
+
+
+class _Refused(Exception):
+    """The file cannot be read any further; the problem is recorded already."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection that still waits for its end."""
+
+    node: Mapping | Sequence
+    anchor: str | None
+    key: Scalar | None = None
+    keys: set[str] = field(default_factory=set)
+
+
+def read(text: str | bytes, problems: Problems) -> Node | None:
+    """The root node of a file of one YAML document; None when it is refused, then `problems` says why.
+
+    Bounds: 1 MiB, depth 50, 1,000,000 nodes and 10 MiB with every alias expanded (an alias costs what it stands for,
+    but is shared, so that a bomb is refused before it grows).
+    """
+    decoded = _decode(text, problems)
+    if decoded is None:
+        return None
+    try:
+        return _Reader(decoded, problems).document()
+    except _Refused:
+        return None
+
+
+def _decode(text: str | bytes, problems: Problems) -> str | None:
+    if isinstance(text, str):
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError as error:
+            line, column = _place(text, error.start)
+            problems.add(line, column, "The file is not valid Unicode: it holds half of a surrogate pair. Remove it")
+            return None
+    else:
+        raw = bytes(text)
+    if len(raw) > MAX_FILE:
+        problems.add(0, 0, f"The maximum file size of {MAX_FILE} characters has been exceeded. Split the workflow up")
+        return None
+    try:
+        decoded = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = _place(raw[: error.start].decode("utf-8", "replace"), error.start)
+        problems.add(line, column, f"The file is not UTF-8 (byte 0x{raw[error.start]:02x}). Save it with that encoding")
+        return None
+    if (at := decoded.find("\0")) >= 0:
+        problems.add(*_place(decoded, at), "The file holds a NUL character. Remove it, or save the file as UTF-8 text")
+        return None
+    return decoded
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    before = text[:offset]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+class _Reader:
+    def __init__(self, text: str, problems: Problems) -> None:
+        self._text = text
+        self._problems = problems
+        self._anchors: dict[str, Node] = {}
+        self._stack: list[_Open] = []
+        self._root: Node | None = None
+        self._nodes = 0
+        self._total = 0
+        self._size = 0
+
+    def document(self) -> Node:
+        try:
+            loader = yaml.CLoader(self._text)
+            self._consume(loader)
+        except yaml.YAMLError as error:
+            self._syntax_error(error)
+        if self._root is None:
+            self._refuse(1, 1, "The file is empty. Write at least `on:` and `jobs:`")
+        assert self._root is not None
+        return self._root
+
+    def _consume(self, loader: yaml.CLoader) -> None:
+        documents = 0
+        while loader.check_event():
+            event = loader.get_event()
+            line, column = event.start_mark.line + 1, event.start_mark.column + 1
+            self._nodes += 1
+            if self._nodes > MAX_NODES:
+                self._refuse(line, column, f"The maximum of {MAX_NODES} YAML events has been exceeded")
+            if isinstance(event, yaml.ScalarEvent):
+                self._place_node(self._scalar(event, line, column), event.anchor)
+            elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+                self._open(event, line, column)
+            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                self._close()
+            elif isinstance(event, yaml.AliasEvent):
+                self._alias(event, line, column)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    self._refuse(line, column, "The file holds a second YAML document. Keep one workflow per file")
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int, column: int) -> Scalar:
+        text = event.value
+        size = 24 + len(text)
+        try:
+            if event.tag is not None:
+                value = resolve_tagged(text, event.tag)
+            else:
+                value = resolve(text) if event.implicit[0] else text
+        except ScalarError as error:
+            self._problems.add(line, column, str(error))
+            value = text
+        return Scalar(line, column, value, text if isinstance(value, str) else to_string(value), size=size)
+
+    def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        expected = "tag:yaml.org,2002:map" if mapping else "tag:yaml.org,2002:seq"
+        if event.tag not in (None, "!", expected):
+            self._problems.add(line, column, f"Unexpected tag '{event.tag}'")
+        if len(self._stack) >= MAX_DEPTH:
+            self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
+        node = Mapping(line, column) if mapping else Sequence(line, column)
+        if self._awaits_key():
+            self._refuse(line, column, f"A {'mapping' if mapping else 'sequence'} was not expected as a key")
+        self._stack.append(_Open(node, event.anchor))
+        if event.anchor is not None:
+            # An alias inside its own anchor would never end.
+            self._anchors.pop(event.anchor, None)
+
+    def _close(self) -> None:
+        closed = self._stack.pop()
+        node = closed.node
+        if isinstance(node, Mapping) and node.pairs:
+            node.line, node.column = node.pairs[0][0].line, node.pairs[0][0].column
+        self._place_node(node, closed.anchor)
+
+    def _alias(self, event: yaml.AliasEvent, line: int, column: int) -> None:
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            self._refuse(line, column, f"The alias '*{event.anchor}' has no finished anchor '&{event.anchor}' above it")
+        assert node is not None
+        self._total += node.weight
+        self._size += node.size
+        if self._total > MAX_NODES or self._size > MAX_RESULT:
+            self._refuse(line, column, "Maximum object size exceeded: the aliases stand for too many values")
+        if self._awaits_key() and not isinstance(node, Scalar):
+            self._refuse(line, column, "A mapping key must be a text")
+        self._place_node(node, None)
+
+    def _awaits_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1].node, Mapping) and self._stack[-1].key is None
+
+    def _place_node(self, node: Node, anchor: str | None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = node
+        if isinstance(node, Scalar):
+            self._total += 1
+            self._size += node.size
+        if not self._stack:
+            self._root = node
+            return
+        parent = self._stack[-1]
+        if isinstance(parent.node, Sequence):
+            parent.node.items.append(node)
+        elif parent.key is None:
+            assert isinstance(node, Scalar)
+            self._key(parent, node)
+        else:
+            parent.node.pairs.append((parent.key, node))
+            parent.key = None
+        parent.node.weight += node.weight
+        parent.node.size += node.size
+
+    def _key(self, parent: _Open, key: Scalar) -> None:
+        parent.key = key
+        folded = key.text.casefold()
+        if key.text == "<<" and key.value == "<<":
+            message = "Unexpected value '<<'. Merge keys are not supported: write the keys out, or alias whole values"
+            self._problems.add(key.line, key.column, message)
+        elif folded in parent.keys:
+            self._problems.add(key.line, key.column, f"'{key.text}' is already defined")
+        parent.keys.add(folded)
+
+    def _syntax_error(self, error: yaml.YAMLError) -> None:
+        mark = getattr(error, "problem_mark", None)
+        if mark is None:
+            position = getattr(error, "position", None)
+            line, column = _place(self._text, position) if isinstance(position, int) else (1, 1)
+            reason = getattr(error, "reason", None) or "it cannot be read"
+            self._refuse(line, column, f"The file is not valid YAML: {reason}. Remove the character")
+            return
+        line, column = mark.line + 1, mark.column + 1
+        lines = self._text.split("\n")
+        source = lines[mark.line] if mark.line < len(lines) else ""
+        if "\t" in source[: len(source) - len(source.lstrip())]:
+            self._refuse(line, source.index("\t") + 1, "A tab cannot indent YAML. Use spaces instead")
+        details = ", ".join(part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
+        self._refuse(line, column, f"The file is not valid YAML: {details}. Check indentation, quotes and brackets")
+
+    def _refuse(self, line: int, column: int, message: str) -> None:
+        self._problems.add(line, column, message)
+        raise _Refused

@@ -1,0 +1,63 @@
+"""What is wrong with a workflow file, and where?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MAX_PROBLEMS = 10
+MAX_MESSAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding: `line` and `column` count from 1; both are 0 where the whole file is meant."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        """GitHub's own form: `<path> (Line: N, Col: M): <text>`."""
+        where = f" (Line: {self.line}, Col: {self.column})" if self.line else ""
+        return f"{self.path}{where}: {self.message}"
+
+
+class WorkflowErrors(Exception):
+    """A workflow file was refused; `problems` holds 1 to 10 findings in the order of the file."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class PlanError(Exception):
+    """A valid workflow, or one of its jobs, cannot be planned for this event; the text says why."""
+
+
+class Problems:
+    """Collects the findings of one file, at most ten, each message at most 500 characters (GitHub's ParseOptions)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._found: dict[tuple[int, int, str], Problem] = {}
+
+    def add(self, line: int, column: int, message: str) -> None:
+        """Record a finding. A repeat (an alias checked twice) and everything after the tenth change nothing."""
+        if len(message) > MAX_MESSAGE:
+            message = message[: MAX_MESSAGE - 5] + "[...]"
+        if not self.full:
+            self._found.setdefault((line, column, message), Problem(self.path, line, column, message))
+
+    @property
+    def full(self) -> bool:
+        return len(self._found) >= MAX_PROBLEMS
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def raise_if_any(self) -> None:
+        """Raises WorkflowErrors when anything was found."""
+        if self._found:
+            raise WorkflowErrors(sorted(self._found.values(), key=lambda found: (found.line, found.column)))
