@@ -1,0 +1,267 @@
+"""Where are a job's log lines? In compressed rows while it runs, in one file after the end; readers need not know."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import zstandard
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from ci.models import Log, LogChunk
+from ci.storage import log_blobs
+from ci.storage.log_lines import LogLine, compress, decode_lines, decompress, encode_line, texts_only
+
+__all__ = [
+    "Appended",
+    "LogHole",
+    "LogLine",
+    "LogLost",
+    "LogSealed",
+    "append",
+    "delete",
+    "is_sealed",
+    "length",
+    "lines",
+    "merge",
+    "raw",
+    "seal",
+]
+
+MOST_LINES_A_READ = 10_000
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Appended:
+    """`wrote` counts new lines only; `limit_reached`: lines were left out because the log is full."""
+
+    next_offset: int
+    limit_reached: bool
+    wrote: int
+
+
+class LogHole(Exception):
+    """Lines between next_offset and the offset given are missing."""
+
+    def __init__(self, next_offset: int) -> None:
+        super().__init__(f"The log continues at line {next_offset}.")
+        self.next_offset = next_offset
+
+
+class LogSealed(Exception):
+    """The log is closed for new lines."""
+
+    def __init__(self, next_offset: int) -> None:
+        super().__init__(f"The log was closed after {next_offset} lines.")
+        self.next_offset = next_offset
+
+
+class LogLost(Exception):
+    """The file of a merged log is missing or damaged; the message says which."""
+
+
+# The size moves only if it is still what the caller believed, and the chunk goes in only if the size moved: one
+# statement, so neither two writers nor a crash between the two can lose or double a line.
+_APPEND = """
+    WITH moved AS (
+        UPDATE ci_log SET lines = lines + %(count)s, size = size + %(size)s
+        WHERE job_id = %(job)s AND lines = %(offset)s AND sealed_at IS NULL
+          AND lines + %(count)s <= %(max_lines)s AND size + %(size)s <= %(max_bytes)s
+        RETURNING lines
+    )
+    INSERT INTO ci_logchunk (job_id, first_line, line_count, data)
+    SELECT %(job)s, lines - %(count)s, %(count)s, %(data)s FROM moved
+    RETURNING first_line + line_count
+"""
+
+
+class _State(NamedTuple):
+    lines: int
+    size: int
+    sealed: bool
+
+
+def append(*, job_id: int, offset: int, lines: Sequence[tuple[str, str]], max_lines: int, max_bytes: int) -> Appended:
+    """Add (ISO time, text) lines at line `offset`, in the caller's transaction; those already there are skipped.
+
+    `max_bytes` counts before compression. Raises LogHole, LogSealed; ValueError for a negative offset.
+    """
+    if offset < 0:
+        raise ValueError("An offset is not negative.")
+    encoded = [encode_line(time, text) for time, text in lines]
+    full = False
+    for _ in range(_ATTEMPTS):
+        if encoded:
+            end = _insert(job_id, offset, encoded, max_lines, max_bytes)
+            if end is not None:
+                return Appended(end, full, len(encoded))
+        state = _state(job_id)
+        if offset > state.lines:
+            raise LogHole(state.lines)
+        encoded = encoded[state.lines - offset :]
+        offset = state.lines
+        if not encoded:
+            return Appended(state.lines, full, 0)
+        if state.sealed:
+            raise LogSealed(state.lines)
+        fitting = _fitting(encoded, max_lines - state.lines, max_bytes - state.size)
+        full = len(fitting) < len(encoded)
+        encoded = fitting
+        if full and not fitting:
+            return Appended(state.lines, True, 0)
+    raise RuntimeError(f"The log of job {job_id} was moved by others {_ATTEMPTS} times in a row.")
+
+
+def _insert(job_id: int, offset: int, encoded: Sequence[bytes], max_lines: int, max_bytes: int) -> int | None:
+    size = sum(map(len, encoded))
+    if size > max_bytes or len(encoded) > max_lines:
+        return None  # spares compressing what cannot be stored
+    values: dict[str, int | bytes] = {
+        "job": job_id,
+        "offset": offset,
+        "count": len(encoded),
+        "size": size,
+        "data": compress(encoded),
+        "max_lines": max_lines,
+        "max_bytes": max_bytes,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_APPEND, values)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def _state(job_id: int) -> _State:
+    """What the log holds now; its row is made when this is the first anyone hears of it."""
+    Log.objects.bulk_create([Log(job_id=job_id)], ignore_conflicts=True)
+    lines, size, sealed_at = Log.objects.values_list("lines", "size", "sealed_at").get(pk=job_id)
+    return _State(lines, size, sealed_at is not None)
+
+
+def _fitting(encoded: list[bytes], free_lines: int, free_bytes: int) -> list[bytes]:
+    taken = 0
+    for count, line in enumerate(encoded[: max(0, free_lines)]):
+        taken += len(line)
+        if taken > free_bytes:
+            return encoded[:count]
+    return encoded[: max(0, free_lines)]
+
+
+def length(job_id: int) -> int:
+    """The number of lines, which is the offset of the next."""
+    return Log.objects.filter(pk=job_id).values_list("lines", flat=True).first() or 0
+
+
+def is_sealed(job_id: int) -> bool:
+    return Log.objects.filter(pk=job_id, sealed_at__isnull=False).exists()
+
+
+def lines(job_id: int, first: int, count: int) -> list[LogLine]:
+    """At most `count` lines (and MOST_LINES_A_READ) from line `first` on. Raises LogLost."""
+    first = max(0, first)
+    last = first + min(count, MOST_LINES_A_READ)
+    result: list[LogLine] = []
+    if first >= last:
+        return result
+    for number, block in _blocks(job_id, first):
+        if number >= last:
+            break
+        found = decode_lines(block, first_line=number)
+        result += found[max(0, first - number) : last - number]
+        if number + len(found) >= last:
+            break
+    return result
+
+
+def raw(job_id: int, timestamps: bool = False) -> Iterator[bytes]:
+    """The whole log as UTF-8 text in pieces of bounded size; `timestamps`: each line after its time. Raises LogLost."""
+    for _, block in _blocks(job_id, 0):
+        yield _stamped(block) if timestamps else texts_only(block)
+
+
+def _stamped(block: bytes) -> bytes:
+    return b"".join(line.replace(b"\t", b" ", 1) + b"\n" for line in block.split(b"\n")[:-1])
+
+
+def _blocks(job_id: int, first: int) -> Iterator[tuple[int, bytes]]:
+    """(number of its first line, decompressed block) of all that lies at or after `first`.
+
+    A merge may delete the rows while they are read: the file, complete by then, has the rest.
+    """
+    while True:
+        chunk = LogChunk.objects.filter(job_id=job_id, first_line__lte=first).order_by("-first_line").first()
+        if chunk is None or chunk.first_line + chunk.line_count <= first:
+            break
+        yield chunk.first_line, _decompressed(job_id, bytes(chunk.data))
+        first = chunk.first_line + chunk.line_count
+    blob = Log.objects.filter(pk=job_id, lines__gt=first).values_list("blob", flat=True).first()
+    if blob:
+        yield from _blob_blocks(job_id, blob, first)
+
+
+def _blob_blocks(job_id: int, blob: str, first: int) -> Iterator[tuple[int, bytes]]:
+    try:
+        yield from log_blobs.read(blob, first_line=first)
+    except FileNotFoundError as error:
+        raise LogLost(f"The log of job {job_id} is no longer in the storage (file {blob}).") from error
+    except (log_blobs.BlobDamaged, zstandard.ZstdError) as error:
+        raise LogLost(f"The log of job {job_id} is damaged (file {blob}: {error}).") from error
+
+
+def _decompressed(job_id: int, data: bytes) -> bytes:
+    try:
+        return decompress(data)
+    except zstandard.ZstdError as error:
+        raise LogLost(f"The log of job {job_id} is damaged ({error}).") from error
+
+
+def seal(job_id: int) -> None:
+    """Close the log for new lines, in the caller's transaction; a repeat changes nothing."""
+    _state(job_id)
+    Log.objects.filter(pk=job_id, sealed_at=None).update(sealed_at=Now())
+
+
+def merge(job_id: int) -> None:
+    """Move a sealed log's rows into one file; an open log, an empty one and one already moved stay as they are.
+
+    Safe to repeat, to kill at any point, and to run twice at once: the rows stay until the file is on the disk and
+    this call's own name for it is the one recorded. Must not run inside a transaction, whose rollback would bring back
+    the rows but not undo the file. Raises LogLost when a row is damaged.
+    """
+    log = Log.objects.filter(pk=job_id, sealed_at__isnull=False).first()
+    if log is None or not LogChunk.objects.filter(job_id=job_id).exists():
+        return
+    name = f"logs/{job_id // 1000}/{job_id}-{secrets.token_hex(4)}.zst"
+    # The name goes first: a file that a killed merge left behind is then known, and the next one removes it.
+    if not Log.objects.filter(pk=job_id, blob=log.blob).update(blob=name):
+        return
+    if log.blob:
+        default_storage.delete(log.blob)
+    with tempfile.SpooledTemporaryFile(max_size=4 * 1024 * 1024) as target:
+        written = log_blobs.write(target, (block for _, block in _blocks(job_id, 0)))
+        if written != log.lines:
+            return  # another merge was faster and has taken the rows; its file is the recorded one
+        target.seek(0)
+        stored = log_blobs.save(name, target)
+    with transaction.atomic():
+        mine = Log.objects.filter(pk=job_id, blob=name).update(blob=stored)
+        if mine:
+            LogChunk.objects.filter(job_id=job_id).delete()
+    if not mine:
+        default_storage.delete(stored)
+
+
+def delete(job_id: int) -> None:
+    """Remove the log; its file goes once the caller's transaction is committed."""
+    with transaction.atomic():
+        blob = Log.objects.filter(pk=job_id).values_list("blob", flat=True).first()
+        LogChunk.objects.filter(job_id=job_id).delete()
+        Log.objects.filter(pk=job_id).delete()
+        if blob:
+            transaction.on_commit(lambda: default_storage.delete(blob))
