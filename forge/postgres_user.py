@@ -5,18 +5,15 @@ import os
 import pwd
 import signal
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# Linux: <linux/prctl.h> and <linux/capability.h>.
-_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 1, 8, 47, 2
-_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
+from forge.child_processes import ending_with_parent, libc
 
-_LINUX = sys.platform == "linux"
-# Loaded here because nothing may be imported or loaded between fork and exec.
-_libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
+# Linux: <linux/prctl.h> and <linux/capability.h>.
+_PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
 
 
 @dataclass(frozen=True)
@@ -47,32 +44,30 @@ class ServerUser:
 
     def entrance(self) -> Callable[[], None]:
         """What a new process does between fork and exec to become this user and to end with its parent."""
-        parent, differs = os.getpid(), self.differs
+        differs = self.differs
+        # PostgreSQL's fast shutdown. Asked for last: a change of user forgets it.
+        end_with_parent = ending_with_parent(signal.SIGINT)
 
         def enter() -> None:
             if differs:
                 self._become()
-            if _libc is not None:
-                # SIGINT is PostgreSQL's fast shutdown: a killed supervisor leaves no server behind.
-                _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
-                if os.getppid() != parent:
-                    os._exit(1)
+            end_with_parent()
 
         return enter
 
     def _become(self) -> None:
         os.setgroups([])
         os.setresgid(self.gid, self.gid, self.gid)
-        if self.capability is None or _libc is None:
+        if self.capability is None or libc is None:
             os.setresuid(self.uid, self.uid, self.uid)
             return
-        _libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
         os.setresuid(self.uid, self.uid, self.uid)
         bit = 1 << self.capability
         header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
         # effective, permitted, inheritable; twice, for 64 bits
         sets = (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)
-        if _libc.capset(header, sets) or _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, self.capability, 0, 0):
+        if libc.capset(header, sets) or libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, self.capability, 0, 0):
             raise OSError(ctypes.get_errno(), "the capability to enter the data folder cannot be passed on")
 
 
@@ -122,7 +117,7 @@ def _may_enter(folder: Path, uid: int, gid: int) -> bool:
 
 
 def _passing_capability() -> int | None:
-    if not _LINUX:
+    if libc is None:
         return None
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
