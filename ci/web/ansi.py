@@ -1,4 +1,4 @@
-"""How does a line of terminal output become HTML? Colours turn into class names, every other escape vanishes, nothing else survives as markup."""
+"""How does a line of terminal output become HTML? Colours turn into class names, every other escape vanishes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from html import escape
 
-# Escape sequences, longest forms first: CSI, the strings (OSC, DCS, SOS, PM, APC), two-character escapes, lone controls.
+# Longest forms first: CSI, the strings (OSC, DCS, SOS, PM, APC), two-character escapes, lone controls.
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~])"
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
