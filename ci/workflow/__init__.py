@@ -2,7 +2,7 @@
 
 `load` a text, ask `triggers.matches` whether an event starts it, `plan` the run, `legs.expand` each job in time."""
 
-from ci.workflow import commit, inputs, legs, matrix, needs, schedule, triggers
+from ci.workflow import commit, inputs, legs, matrix, needs, schedule, trees, triggers
 from ci.workflow.concurrency import Concurrency
 from ci.workflow.document.loading import load
 from ci.workflow.inputs import InputErrors
@@ -32,5 +32,6 @@ __all__ = [
     "needs",
     "plan",
     "schedule",
+    "trees",
     "triggers",
 ]

@@ -12,6 +12,7 @@ from ci.workflow.expressions import condition, render, to_string
 from ci.workflow.matrix import Combination, MatrixError, combinations
 from ci.workflow.names import cut, leg_name
 from ci.workflow.problems import PlanError
+from ci.workflow.trees import Contexts, render_tree
 from ci.workflow.workflow import Definition
 
 DEFAULT_TIMEOUT_MINUTES = 360.0
@@ -19,7 +20,6 @@ DEFAULT_TIMEOUT_MINUTES = 360.0
 MAX_TIMEOUT_MINUTES = 35 * 24 * 60.0
 MAX_LABELS = 50
 MAX_TEXT = 256
-Contexts = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Expansion:
 def expand(
     definition: Definition, *, contexts: Contexts, ancestors: Mapping[str, str], cancelled: bool, key: str
 ) -> Expansion:
-    """The legs of the job `key`, or that it is skipped. `contexts`: github, inputs, vars, needs. `ancestors`: the result
-    of every job it waits for, directly or through others. `cancelled`: the run is being cancelled.
+    """The legs of the job `key`, or that it is skipped. `contexts`: github, inputs, vars, needs. `ancestors`: the
+    result of every job it waits for, directly or through others. `cancelled`: the run is being cancelled.
 
     The `if` is evaluated before the matrix. Raises ExpressionError, MatrixError or PlanError.
     """
@@ -210,8 +210,8 @@ def labels(raw: object, contexts: Contexts) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
     if any(isinstance(label, (dict, list)) for label in listed):
         raise PlanError("runs-on must be a label or a list of labels")
-    found = tuple(dict.fromkeys(text for label in listed if (text := to_string(label).strip())))
-    if not found or len(found) < len({to_string(label) for label in listed}):
+    found = tuple(dict.fromkeys(to_string(label).strip() for label in listed))
+    if not found or "" in found:
         raise PlanError("runs-on evaluated to an empty label. Name the labels a runner must have")
     if len(found) > MAX_LABELS or any(len(label) > MAX_TEXT for label in found):
         raise PlanError(f"runs-on takes at most {MAX_LABELS} labels of at most {MAX_TEXT} characters")
@@ -226,17 +226,6 @@ def _environment(raw: object, contexts: Contexts) -> tuple[str | None, str | Non
         raise PlanError(f"The environment's name is longer than {MAX_TEXT} characters")
     url = settings.get("url")
     return name or None, to_string(url) or None
-
-
-def render_tree(value: object, contexts: Contexts) -> Any:
-    """A copy of a tree with every text evaluated; a list or mapping from an expression keeps its type."""
-    if isinstance(value, str):
-        return render(value, contexts) if "${{" in value else value
-    if isinstance(value, list):
-        return [render_tree(item, contexts) for item in value]
-    if isinstance(value, dict):
-        return {key: render_tree(item, contexts) for key, item in value.items()}
-    return value
 
 
 def _rendered(value: object, contexts: Contexts) -> object:

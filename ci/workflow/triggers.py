@@ -68,7 +68,9 @@ def _paths_fit(config: Mapping[str, Any], event: Event) -> bool:
     paths = event.changed_paths
     if paths is None:
         return True
-    return not (patterns.skips(config.get("paths", []), paths) or patterns.ignores(config.get("paths-ignore", []), paths))
+    if patterns.skips(config.get("paths", []), paths):
+        return False
+    return not patterns.ignores(config.get("paths-ignore", []), paths)
 
 
 def _type_fits(config: Mapping[str, Any], event: Event) -> bool:
@@ -104,7 +106,9 @@ def _workflow_named(config: Mapping[str, Any], event: Event) -> bool:
 def _image_fits(config: Mapping[str, Any], event: Event) -> bool:
     name = str(_within(event.payload, "image_version", "name") or "")
     version = str(_within(event.payload, "image_version", "version") or "")
-    return not (patterns.skips(config.get("names", []), [name]) or patterns.skips(config.get("versions", []), [version]))
+    if patterns.skips(config.get("names", []), [name]):
+        return False
+    return not patterns.skips(config.get("versions", []), [version])
 
 
 def _within(value: object, *keys: str) -> object:

@@ -28,7 +28,7 @@ def check(root: Mapping, value: dict[str, Any], problems: Problems) -> None:
     if not jobs.pairs:
         problems.add(jobs.line, jobs.column, "The workflow must contain at least one job. Write one under `jobs:`")
     elif len(jobs.pairs) > MAX_JOBS:
-        problems.add(jobs.line, jobs.column, f"The workflow has more than {MAX_JOBS} jobs. Split it up")
+        problems.add(jobs.line, jobs.column, f"The workflow has more than {MAX_JOBS} jobs. Split it up", own=True)
     elif isinstance(converted, dict):
         _jobs(jobs, converted, problems)
 
@@ -45,7 +45,7 @@ def _events(on: Mapping, problems: Problems) -> None:
             first, second = config.get(kind), config.get(f"{kind}-ignore")
             if first is not None and second is not None:
                 message = f"'{kind}' and '{kind}-ignore' cannot both filter one event. Use '{kind}' with '!' patterns"
-                problems.add(second.line, second.column, message)
+                problems.add(second.line, second.column, message, own=True)
         if name.text == "workflow_dispatch" and isinstance(inputs := config.get("inputs"), Mapping):
             _dispatch(inputs, problems)
 
@@ -60,31 +60,32 @@ def _schedule(entry: Node, problems: Problems) -> None:
         try:
             schedule.check("0 0 * * *", zone.text)
         except schedule.ScheduleError as error:
-            problems.add(zone.line, zone.column, str(error))
+            problems.add(zone.line, zone.column, str(error), own=True)
     try:
         schedule.check(cron.text)
     except schedule.ScheduleError as error:
-        problems.add(cron.line, cron.column, str(error))
+        problems.add(cron.line, cron.column, str(error), own=True)
 
 
 def _dispatch(inputs: Mapping, problems: Problems) -> None:
     if len(inputs.pairs) > MAX_INPUTS:
-        problems.add(inputs.line, inputs.column, f"workflow_dispatch has more than {MAX_INPUTS} inputs. Remove some")
+        message = f"workflow_dispatch has more than {MAX_INPUTS} inputs. Remove some"
+        problems.add(inputs.line, inputs.column, message, own=True)
     for name, definition in inputs.pairs:
         if not isinstance(definition, Mapping):
             continue
-        kind, default, listed = definition.get("type"), definition.get("default"), definition.get("options")
+        kind, default = definition.get("type"), definition.get("default")
         kind_text = kind.text if isinstance(kind, Scalar) else "string"
-        options = [item.text for item in listed.items if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
+        options = [item.text for item in _scalars(definition.get("options"))]
         if kind_text == "choice" and not options:
             message = f"The input '{name.text}' is of type choice: list what can be chosen under 'options'"
-            problems.add(definition.line, definition.column, message)
+            problems.add(definition.line, definition.column, message, own=True)
         elif isinstance(default, Scalar) and default.text:
             try:
                 typed(kind_text, default.value, options=options)
             except ValueError as error:
                 message = f"The default of input '{name.text}' does not fit its type {kind_text}. {error}"
-                problems.add(default.line, default.column, message)
+                problems.add(default.line, default.column, message, own=True)
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 
 from ci.workflow import expressions
@@ -21,9 +22,9 @@ from ci.workflow.document.rules import (
     Text,
 )
 from ci.workflow.problems import Problems
+from ci.workflow.trees import INSERT
 
 _OPEN = "${{"
-_INSERT = re.compile(r"\$\{\{\s*insert\s*\}\}")
 _WHOLE = re.compile(r"\s*\$\{\{(?:(?!\}\}|\$\{\{|').|'[^']*')*\}\}\s*", re.DOTALL)
 
 
@@ -32,6 +33,7 @@ class Conversion:
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
+        self._own = False
         # Checked texts: a text that aliases repeat, or many steps share, is parsed once a place.
         self._checked: dict[tuple[str, int], list[str]] = {}
 
@@ -86,13 +88,21 @@ class Conversion:
     def _literal(self, node: Scalar, options: list[Rule]) -> object:
         for option in options:
             if _accepts(option, node.value):
-                return node.value
+                self._bounds(node, option)
+                return node.text if isinstance(node.value, float) and not math.isfinite(node.value) else node.value
         texts = [option for option in options if isinstance(option, Text)]
         for option in texts:
             if not (option.filled and not node.text) and (not option.values or node.text in option.values):
                 return node.text
         self._problem(node, f"Unexpected value '{_short(node.text)}'{_advice(node, options, texts)}")
         return None
+
+    def _bounds(self, node: Scalar, rule: Rule) -> None:
+        if isinstance(rule, Number) and not -1e15 < float(node.value or 0) < 1e15:
+            self._problems.add(node.line, node.column, f"The number {_short(node.text)} is too large", own=True)
+        elif isinstance(rule, Number) and rule.least is not None and float(node.value or 0) < rule.least:
+            message = f"The number {_short(node.text)} is too small. Write at least {rule.least:g}"
+            self._problems.add(node.line, node.column, message, own=True)
 
     # --- collections --------------------------------------------------------------------------------------------------
     def _anything(self, node: Node, place: Place | None) -> object:
@@ -136,15 +146,19 @@ class Conversion:
         if key is None:
             return self.convert(value, table.loose or Anything(), place)
         if not key.honoured:
-            message = f"'{name}' is a key of GitHub's that this server cannot honour yet. Remove it"
-            self._problem(value, message)
-        return self.convert(value, key.rule, place)
+            message = f"Unexpected value '{name}'. GitHub knows this key; this server cannot honour it yet. Remove it"
+            self._problems.add(value.line, value.column, message, own=True)
+        before = self._own
+        self._own = before if key.own is None else key.own
+        result = self.convert(value, key.rule, place)
+        self._own = before
+        return result
 
     def _missing(self, node: Mapping, tables: list[Table], given: set[str]) -> None:
         if len(tables) > 1:
             counts: dict[str, int] = {}
             for table in tables:
-                for name in table.keys:
+                for name in (name for name, key in table.keys.items() if key.honoured):
                     counts[name] = counts.get(name, 0) + 1
             single = ", ".join(sorted(name for name, count in counts.items() if count == 1))
             message = f"There's not enough info to determine what you meant. Add one of these properties: {single}"
@@ -160,12 +174,12 @@ class Conversion:
         elif _OPEN in key.text:
             if place is None:
                 self._problem(key, "A template expression is not allowed in this context")
-            elif _INSERT.fullmatch(key.text) is None:
+            elif INSERT.fullmatch(key.text) is None:
                 self._check(key, key.text, place)
         return key.text
 
     def _problem(self, node: Node, message: str) -> None:
-        self._problems.add(node.line, node.column, message)
+        self._problems.add(node.line, node.column, message, own=self._own)
 
 
 def _options(rule: Rule) -> list[Rule]:
@@ -182,8 +196,7 @@ def _accepts(rule: Rule, value: ScalarValue) -> bool:
         case Flag():
             return isinstance(value, bool)
         case Number():
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return number and (rule.least is None or float(value or 0) >= rule.least)
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
     return False
 
 
@@ -201,6 +214,8 @@ def _short(text: str) -> str:
 
 def _closest(text: str, tables: list[Table]) -> str:
     names = sorted({name for table in tables for name in table.keys})
+    if not names:
+        return ". No key is allowed here"
     near = difflib.get_close_matches(text, names, 1) if len(text) <= 40 else []
     return f". Did you mean '{near[0]}'?" if near else f". Known keys: {', '.join(names)}" if len(names) <= 20 else ""
 
@@ -214,8 +229,7 @@ def _advice(node: Scalar, options: list[Rule], texts: list[Text]) -> str:
             f". Did you mean '{near[0]}'?" if near else f". Use one of: {', '.join(values)}" if len(values) < 10 else ""
         )
     if any(isinstance(option, Number) for option in options):
-        least = next((option.least for option in options if isinstance(option, Number)), None)
-        return f". Write a number{'' if least is None else f', at least {least:g}'}, without quotes"
+        return ". Write a number, without quotes"
     if any(isinstance(option, Flag) for option in options):
         return ". Write true or false, without quotes"
     if any(isinstance(option, Table) for option in options) and not texts:

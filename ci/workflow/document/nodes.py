@@ -5,23 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-ScalarValue: TypeAlias = "None | bool | int | float | str"
+ScalarValue: TypeAlias = "bool | int | float | str | None"
 
 
 @dataclass(slots=True, eq=False)
 class Node:
     """A value with its place: `line` and `column` from 1, `weight` the nodes it stands for with aliases expanded,
-    `size` an estimate in bytes of the same."""
+    `size` an estimate in bytes of the same, `height` how many levels of collections it holds."""
 
     line: int
     column: int
     weight: int = field(default=1, kw_only=True)
     size: int = field(default=24, kw_only=True)
+    height: int = field(default=0, kw_only=True)
 
 
 @dataclass(slots=True, eq=False)
 class Scalar(Node):
-    """`value` after the YAML 1.2 core schema, `text` as it was written."""
+    """`value` after the YAML 1.2 core schema, `text` GitHub's text of it (a number with 15 significant digits)."""
 
     value: ScalarValue
     text: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
@@ -84,7 +85,6 @@ class _Reader:
         self._anchors: dict[str, Node] = {}
         self._stack: list[_Open] = []
         self._root: Node | None = None
-        self._nodes = 0
         self._total = 0
         self._size = 0
 
@@ -102,13 +102,12 @@ class _Reader:
     def _consume(self, loader: yaml.CLoader) -> None:
         documents = 0
         while loader.check_event():
-            event = loader.get_event()
+            event: Any = loader.get_event()
             line, column = event.start_mark.line + 1, event.start_mark.column + 1
-            self._nodes += 1
-            if self._nodes > MAX_NODES:
-                self._refuse(line, column, f"The maximum of {MAX_NODES} YAML events has been exceeded")
             if isinstance(event, yaml.ScalarEvent):
-                self._place_node(self._scalar(event, line, column), event.anchor)
+                scalar = self._scalar(event, line, column)
+                self._count(scalar, line, column)
+                self._place_node(scalar, event.anchor)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                 self._open(event, line, column)
             elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
@@ -141,6 +140,7 @@ class _Reader:
         if len(self._stack) >= MAX_DEPTH:
             self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
         node = Mapping(line, column) if mapping else Sequence(line, column)
+        self._count(node, line, column)
         if self._awaits_key():
             self._refuse(line, column, f"A {'mapping' if mapping else 'sequence'} was not expected as a key")
         self._stack.append(_Open(node, event.anchor))
@@ -156,17 +156,24 @@ class _Reader:
         self._place_node(node, closed.anchor)
 
     def _alias(self, event: yaml.AliasEvent, line: int, column: int) -> None:
-        node = self._anchors.get(event.anchor)
+        name = str(event.anchor)
+        node = self._anchors.get(name)
         if node is None:
-            self._refuse(line, column, f"The alias '*{event.anchor}' has no finished anchor '&{event.anchor}' above it")
+            self._refuse(line, column, f"The alias '*{name}' has no finished anchor '&{name}' above it")
         assert node is not None
-        self._total += node.weight
-        self._size += node.size
-        if self._total > MAX_NODES or self._size > MAX_RESULT:
-            self._refuse(line, column, "Maximum object size exceeded: the aliases stand for too many values")
+        self._count(node, line, column)
+        if len(self._stack) + node.height > MAX_DEPTH:
+            self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
         if self._awaits_key() and not isinstance(node, Scalar):
             self._refuse(line, column, "A mapping key must be a text")
         self._place_node(node, None)
+
+    def _count(self, node: Node, line: int, column: int) -> None:
+        """Bound what the file stands for with every alias expanded, while it is read."""
+        self._total += node.weight
+        self._size += node.size
+        if self._total > MAX_NODES or self._size > MAX_RESULT:
+            self._refuse(line, column, "Maximum object size exceeded: with aliases expanded it holds too many values")
 
     def _awaits_key(self) -> bool:
         return bool(self._stack) and isinstance(self._stack[-1].node, Mapping) and self._stack[-1].key is None
@@ -174,9 +181,6 @@ class _Reader:
     def _place_node(self, node: Node, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = node
-        if isinstance(node, Scalar):
-            self._total += 1
-            self._size += node.size
         if not self._stack:
             self._root = node
             return
@@ -191,6 +195,7 @@ class _Reader:
             parent.key = None
         parent.node.weight += node.weight
         parent.node.size += node.size
+        parent.node.height = max(parent.node.height, node.height + 1)
 
     def _key(self, parent: _Open, key: Scalar) -> None:
         parent.key = key

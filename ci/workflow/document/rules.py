@@ -32,11 +32,10 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number, and where given between the bounds (both included)."""
+    """A number. `least`: the smallest that makes sense; GitHub's parser lets smaller ones pass."""
 
     place: Place | None = None
     least: float | None = None
-    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +58,13 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One known key. `honoured` False: GitHub knows it, this server cannot do it and says so."""
+    """One known key. `honoured` False: GitHub knows it, this server cannot do it and says so. `own`: whether what is
+    wrong below is refused by this server only (GitHub's parser leaves events to its server); None as above the key."""
 
     rule: Rule
     required: bool = False
     honoured: bool = True
+    own: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

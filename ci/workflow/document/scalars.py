@@ -48,15 +48,14 @@ def resolve_tagged(text: str, tag: str) -> ScalarValue:
         raise ScalarError(f"Unexpected tag '{tag}'")
     value = resolve(text)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    overflown = short == "float" and value in {"Infinity", "-Infinity", "NaN"}
-    whole = number and (isinstance(value, int) or float(str(value)).is_integer())
-    fits = {"null": value is None, "bool": isinstance(value, bool), "int": whole, "float": number or overflown}
+    whole = number and float(str(value)).is_integer()
+    fits = {"null": value is None, "bool": isinstance(value, bool), "int": whole, "float": number}
     if not fits[short]:
         raise ScalarError(f"The value '{text}' is invalid for the type '{tag}'")
     return value
 
 
-def _number(text: str) -> int | float | str | None:
+def _number(text: str) -> int | float | None:
     if _HEX.fullmatch(text) or _OCTAL.fullmatch(text):
         base = 16 if text[1] == "x" else 8
         return _double(float("inf") if len(text) > _MAX_DIGITS else int(text[2:], base))
@@ -65,18 +64,16 @@ def _number(text: str) -> int | float | str | None:
     if _FLOAT.fullmatch(text):
         return _double(float(text))
     if match := _INFINITY.fullmatch(text):
-        return "-Infinity" if match[1] == "-" else "Infinity"
-    return "NaN" if text in _NAN else None
+        return -math.inf if match[1] == "-" else math.inf
+    return math.nan if text in _NAN else None
 
 
-def _double(value: int | float) -> int | float | str:
-    """Whole numbers stay int where a double holds them exactly. JSON knows no infinity: GitHub's text stands for it."""
+def _double(value: int | float) -> int | float:
+    """The double nearest to a number, infinite beyond its range; an int where a double holds it exactly."""
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf if value > 0 else -math.inf
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
+        return math.inf if value > 0 else -math.inf
     return int(number) if number.is_integer() and abs(number) <= _EXACT and not _negative_zero(number) else number
 
 

@@ -149,7 +149,12 @@ _ON = Either(
     (
         _EVENT_NAME,
         List(Either((_EVENT_NAME, Table(keys(repository_dispatch=_SHAPES["repository_dispatch"]))))),
-        Table({name: Key(_event(name, facts)) for name, facts in EVENTS.items()}),
+        Table(
+            {
+                name: Key(_event(name, facts), own=False if name == "workflow_call" else None)
+                for name, facts in EVENTS.items()
+            }
+        ),
     )
 )
 
@@ -244,8 +249,9 @@ _REUSABLE_JOB = Table(
 )
 
 ROOT = Table(
-    keys(
-        {"on": _ON, "jobs": Table(loose=Either((_JOB, _REUSABLE_JOB)))},
+    {"on": Key(_ON, required=True, own=True)}
+    | keys(
+        {"jobs": Table(loose=Either((_JOB, _REUSABLE_JOB)))},
         name=_TEXT,
         description=_TEXT,
         run_name=Text(place=RUN),
