@@ -46,7 +46,8 @@ class DataFolder:
         except OSError as error:
             reason = error.strerror or str(error)
             raise CannotStart(
-                f"The data folder {self.path} cannot be written ({reason}): make it writable or choose another with --data."
+                f"The data folder {self.path} cannot be written ({reason}): "
+                "make it writable or choose another with --data."
             ) from error
 
     def _check_free(self, minimum_free: int) -> None:

@@ -26,7 +26,7 @@ def load_again(environment: Mapping[str, str]) -> None:
     """Replace this process by itself where its settings were loaded from another environment."""
     if any(os.environ.get(name) != value for name, value in environment.items()):
         sys.stdout.flush()
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], dict(environment))
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], dict(environment))  # noqa: S606 - no shell is wanted
 
 
 def runner_environment() -> dict[str, str]:

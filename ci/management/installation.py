@@ -16,7 +16,7 @@ from ci.management.accounts import first_admin
 from ci.management.bundled_runners import prepare_runners, runner_name
 from ci.management.children import Database, Program
 from ci.management.data_folder import DataFolder
-from ci.management.demo import Demo
+from ci.management.demonstration import Demo
 from ci.management.environment import runner_environment
 from ci.management.machine import local_url
 from ci.management.progress import Progress

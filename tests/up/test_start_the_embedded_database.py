@@ -103,7 +103,7 @@ def test_it_refuses_a_socket_folder_that_somebody_else_prepared(tmp_path):
     folder = socket_folder(deep / "postgres")
     folder.mkdir(mode=0o755)
     try:
-        with pytest.raises(PostgresError, match="must belong to .* alone"):
+        with pytest.raises(PostgresError, match=r"must belong to .* alone"):
             EmbeddedPostgres(deep).start()
     finally:
         folder.rmdir()

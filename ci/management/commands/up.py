@@ -19,7 +19,8 @@ from ci.management.start_errors import CannotContinue, CannotStart, StopRequeste
 
 class Command(BaseCommand):
     help = "Start everything: database, web, tasks, deadlines and runners. Ctrl-C stops all of it."
-    requires_system_checks: list[str] = []  # noqa: RUF012 - the folder they look at may not exist yet
+    # They look at folders that this command is about to make.
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, metavar="DIR", help="where everything is kept (default: ./data)")
@@ -66,7 +67,7 @@ def run(folder: DataFolder, options: Options, progress: Progress) -> int:
 
 
 def _explain(error: Exception, status: int) -> int:
-    print(error, file=sys.stderr)  # noqa: T201
+    print(error, file=sys.stderr)
     return status
 
 

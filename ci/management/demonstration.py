@@ -54,7 +54,7 @@ class Demo:
             self._progress.say(f"\n  Watch it: {settings.SERVER_URL}{self._run.get_absolute_url()}\n")
 
     def follow(self) -> bool:
-        """Tell which jobs have ended since the last call; whether the run has ended. Raises CannotContinue when late."""
+        """Tell which jobs ended since the last call; whether the run has ended. Raises CannotContinue when late."""
         if self._run is None:
             return True
         self._run.refresh_from_db()
