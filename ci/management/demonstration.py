@@ -12,14 +12,13 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from ci.management.data_folder import DataFolder
 from ci.management.progress import Progress
 from ci.management.start_errors import CannotContinue
 from ci.management.supervisor import Supervisor
 from ci.models import Job, Run, RunConclusion
-from forge.models import AccessToken, Repository
+from forge.access_tokens import create_access_token, revoke_access_token
+from forge.models import Repository
 from forge.repositories import create_repository
-from forge.tokens import hash_token, new_token
 
 _NAME = "demo"
 _PROJECT = Path(__file__).parent / "demo" / "project"
@@ -30,8 +29,8 @@ _MARKS = {"success": "✓", "failure": "✗", "cancelled": "⊘", "skipped": "�
 class Demo:
     """One push to the demo repository, and the run that it starts."""
 
-    def __init__(self, folder: DataFolder, supervisor: Supervisor, progress: Progress, admin: Any) -> None:
-        self._folder, self._supervisor, self._progress, self._admin = folder, supervisor, progress, admin
+    def __init__(self, supervisor: Supervisor, progress: Progress, *, url: str, admin: Any) -> None:
+        self._supervisor, self._progress, self._url, self._admin = supervisor, progress, url, admin
         self._run: Run | None = None
         self._told: set[int] = set()
         self._until = 0.0
@@ -79,24 +78,17 @@ class Demo:
             owner=self._admin,
             name=_NAME,
             private=False,
-            created_by=self._admin,
             description="A sample project that shows what a workflow can do.",
         )
 
     def _push_commit(self, repository: Repository, place: Path) -> tuple[str, list[str]]:
-        token = new_token("access")
-        row = AccessToken.objects.create(
-            user=self._admin,
-            name="demo push",
-            token_hash=hash_token(token),
-            hint=token[:8],
-            expires_at=timezone.now() + timedelta(minutes=10),
-        )
+        soon = timezone.now() + timedelta(minutes=10)
+        token, plaintext = create_access_token(user=self._admin, name="demo push", expires_at=soon)
         try:
-            git = _Git(place, user=self._admin.get_username(), token=token)
-            return git.push_one_commit(f"{settings.SERVER_URL}/{repository}.git", repository.default_branch)
+            git = _Git(place, user=self._admin.get_username(), token=plaintext)
+            return git.push_one_commit(f"{self._url}/{repository}.git", repository.default_branch)
         finally:
-            row.delete()
+            revoke_access_token(user=self._admin, token_id=token.pk)
 
     def _find(self, repository: Repository, sha: str) -> bool:
         runs = Run.objects.select_related("repository__owner").filter(repository=repository, sha=sha)

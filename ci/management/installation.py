@@ -70,7 +70,7 @@ class Installation:
         say(f"\nForge CI runs at {settings.SERVER_URL}    (Ctrl-C stops it)\n")
         if not self._options.demo:
             self._supervisor.watch()
-        demo = Demo(self._folder, self._supervisor, self._progress, admin)
+        demo = Demo(self._supervisor, self._progress, url=self._url, admin=admin)
         demo.push()
         finished = demo.follow if self._options.exit else (lambda: False)
         self._supervisor.watch(finished, every=0.3)
