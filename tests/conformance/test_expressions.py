@@ -51,9 +51,8 @@ def agrees(expected: dict[str, Any], actual: dict[str, Any], *, text: bool = Fal
     if "error" in expected:
         if "error" not in actual or not isinstance(expected["error"], dict):
             return "error" in actual
-        wanted = expected["error"]
-        said = actual["error"]
-        return bool(wanted["kind"] == said["kind"] and (not text or wanted["value"] in said["value"]))
+        rule, said = expected["error"], actual["error"]
+        return bool(rule["kind"] == said["kind"] and (not text or rule["value"] in said["value"]))
     if "result" not in actual or expected["result"]["kind"] != actual["result"]["kind"]:
         return False
     wanted, got = expected["result"]["value"], actual["result"]["value"]

@@ -1,37 +1,15 @@
 """What is the value of an expression?
 
-A tree is turned into Python closures once; evaluating it is then a few calls. Evaluation is lazy where GitHub's is:
-the right side of && and ||, the arguments of case and format, the separator of join.
+A tree is turned into Python closures once; evaluating it is then a few calls.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-
-from ci.workflow.expressions import functions as built_in
-from ci.workflow.expressions import json_text
-from ci.workflow.expressions.coercion import equal, fold, is_array, is_primitive, less, to_string, truthy
-from ci.workflow.expressions.errors import ExpressionError
+from ci.workflow.expressions.calls import call
+from ci.workflow.expressions.coercion import equal, fold, is_primitive, less, truthy
 from ci.workflow.expressions.lookup import MISSING, find, item, values_of
-from ci.workflow.expressions.memory import ITEM_BYTES, Memory, text_bytes, value_bytes
 from ci.workflow.expressions.nodes import And, Call, Comparison, Index, Literal, NamedValue, Node, Not, Or, Wildcard
-
-Function = Callable[..., object]
-
-
-class Scope:
-    """What one evaluation sees: values and functions by the spelling the expression uses, and its memory."""
-
-    __slots__ = ("functions", "memory", "values")
-
-    def __init__(self, values: Mapping[str, object], functions: Mapping[str, Function], limit: int) -> None:
-        self.values = values
-        self.functions = functions
-        self.memory = Memory(limit)
-
-
-Run = Callable[[Scope], object]
+from ci.workflow.expressions.scope import Run, Scope, releasing
 
 
 def compile_tree(node: Node | None) -> Run:
@@ -59,7 +37,7 @@ def compile_tree(node: Node | None) -> Run:
         case Comparison(operator, left, right):
             return _releasing(node, _comparison(operator, left, right))
         case Call(name, arguments):
-            return _call(node, name, [compile_tree(argument) for argument in arguments])
+            return call(name, [compile_tree(argument) for argument in arguments])
     raise AssertionError(f"no rule for {type(node).__name__}")
 
 
@@ -94,7 +72,12 @@ def _properties(node: Index) -> Run:
 
 
 def _index(target: Run, key: Run) -> Run:
-    return lambda scope: item(target(scope), key(scope))
+    def run(scope: Scope) -> object:
+        value = target(scope)
+        # GitHub does not look at the key where there is nothing to look into.
+        return None if is_primitive(value) else item(value, key(scope))
+
+    return run
 
 
 def _filter(target: Run) -> Run:
@@ -102,18 +85,8 @@ def _filter(target: Run) -> Run:
 
 
 def _releasing(node: Node, run: Run) -> Run:
-    """``run``, giving back the memory of what it consumed; untouched where nothing below can build anything."""
-    if not _builds(node):
-        return run
-
-    def release(scope: Scope) -> object:
-        before = scope.memory.held
-        value = run(scope)
-        if scope.memory.held != before:
-            scope.memory.settle(before, value_bytes(value))
-        return value
-
-    return release
+    """Accounting only where something below can build something: most expressions cannot."""
+    return releasing(run) if _builds(node) else run
 
 
 def _builds(node: Node) -> bool:
@@ -190,125 +163,3 @@ def _equal_text(left: Run, text: str, *, same: bool) -> Run:
         return equal(value, text) is same
 
     return run
-
-
-def _call(node: Call, name: str, arguments: list[Run]) -> Run:
-    match fold(name):
-        case "CASE":
-            return _releasing(node, _case(arguments))
-        case "CONTAINS":
-            return _releasing(node, _contains(*arguments))
-        case "STARTSWITH":
-            text, start = arguments
-            return _releasing(node, lambda scope: built_in.starts_with(text(scope), start(scope)))
-        case "ENDSWITH":
-            text, end = arguments
-            return _releasing(node, lambda scope: built_in.ends_with(text(scope), end(scope)))
-        case "FORMAT":
-            return _building(_format(arguments[0], arguments[1:]))
-        case "JOIN":
-            return _building(_join(*arguments))
-        case "TOJSON":
-            value = arguments[0]
-            return _building(lambda scope: json_text.write(value(scope), scope.memory.limit))
-        case "FROMJSON":
-            return _releasing(node, _from_json(arguments[0]))
-    return _releasing(node, _extra(name, arguments))
-
-
-def _building(run: Callable[[Scope], str]) -> Run:
-    """A function that makes a text: its size counts, what it consumed is given back."""
-
-    def build(scope: Scope) -> object:
-        memory = scope.memory
-        before = memory.held
-        text = run(scope)
-        memory.settle(before, text_bytes(text))
-        return text
-
-    return build
-
-
-def _case(arguments: list[Run]) -> Run:
-    pairs = tuple(zip(arguments[:-1:2], arguments[1::2], strict=True))
-    default = arguments[-1]
-
-    def run(scope: Scope) -> object:
-        for predicate, result in pairs:
-            value = predicate(scope)
-            if value is True:
-                return result(scope)
-            if value is not False:
-                raise ExpressionError("case predicate must evaluate to a boolean value", stage="evaluation")
-        return default(scope)
-
-    return run
-
-
-def _contains(search: Run, wanted: Run) -> Run:
-    def run(scope: Scope) -> object:
-        value = search(scope)
-        if is_primitive(value):
-            return built_in.contains_text(value, wanted(scope))
-        if is_array(value) and value:
-            assert isinstance(value, (list, tuple))
-            scope.memory.spend(ITEM_BYTES * len(value))
-            return built_in.contains_item(value, wanted(scope))
-        return False
-
-    return run
-
-
-def _format(template: Run, arguments: list[Run]) -> Callable[[Scope], str]:
-    count = len(arguments)
-
-    def run(scope: Scope) -> str:
-        texts: dict[int, str] = {}
-
-        def argument(number: int) -> str:
-            text = texts.get(number)
-            if text is None:
-                text = texts[number] = to_string(arguments[number](scope))
-            return text
-
-        return built_in.format_text(to_string(template(scope)), count, argument, scope.memory.limit)
-
-    return run
-
-
-def _join(items: Run, separator: Run = lambda scope: ",") -> Callable[[Scope], str]:
-    return lambda scope: built_in.join(items(scope), lambda: separator(scope), scope.memory.limit)
-
-
-def _from_json(text: Run) -> Run:
-    def run(scope: Scope) -> object:
-        source = to_string(text(scope))
-        scope.memory.spend(text_bytes(source))
-        return json_text.read(source)
-
-    return run
-
-
-def _extra(name: str, arguments: list[Run]) -> Run:
-    """A function the caller gave. Its own ExpressionError passes through."""
-
-    def run(scope: Scope) -> object:
-        values = [argument(scope) for argument in arguments]
-        function = scope.functions[name]
-        try:
-            return function(*values)
-        except TypeError:
-            if _accepts(function, values):
-                raise
-        message = f"{name} was called with {len(values)} arguments, which it does not take"
-        raise ExpressionError(message, stage="evaluation")
-
-    return run
-
-
-def _accepts(function: Function, values: list[object]) -> bool:
-    try:
-        inspect.signature(function).bind(*values)
-    except (TypeError, ValueError):
-        return False
-    return True

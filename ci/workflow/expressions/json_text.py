@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ci.workflow.expressions.coercion import fold, is_array, is_object, plain_number, to_string
 from ci.workflow.expressions.errors import ExpressionError
@@ -84,58 +85,70 @@ def _collections_in(value: object) -> list[object]:
 
 def write(value: object, limit: int) -> str:
     """The JSON text of a value. Raises ExpressionError (evaluation) beyond ``limit`` bytes (see memory)."""
-    pieces: list[str] = []
-    size = 0
-    for piece in _pieces(value):
-        size += TEXT_OVERHEAD + 2 * len(piece)
-        if size > limit:
-            raise exceeded()
-        pieces.append(piece)
-    return "".join(pieces)
+    writer = _Writer(limit)
+    writer.write(value)
+    return "".join(writer.pieces)
 
 
-def _pieces(value: object) -> Iterator[str]:
-    """The text in pieces, each of them what GitHub counts as one string."""
-    levels: list[tuple[Iterator[object], Mapping[object, object] | None]] = []
-    indent = ""
-    lead = ""
-    while True:
-        if is_object(value) and value:
-            assert isinstance(value, Mapping)
-            yield lead + "{"
-            levels.append((iter(list(value)), value))
-        elif is_array(value) and value:
-            assert isinstance(value, (list, tuple))
-            yield lead + "["
-            levels.append((iter(list(value)), None))
-        else:
-            yield lead + _scalar(value)
-        if len(levels) > _MAX_WRITTEN_DEPTH:
-            raise ExpressionError(
-                f"toJSON was given a value nested more than {_MAX_WRITTEN_DEPTH} levels deep", stage="evaluation"
-            )
-        comma = "" if len(levels) * 2 > len(indent) else ","
-        indent = "  " * len(levels)
-        while levels:
-            items, mapping = levels[-1]
+@dataclass(slots=True)
+class _Level:
+    """A collection that is being written, and what of it is still to come."""
+
+    items: Iterator[object]
+    mapping: Mapping[object, object] | None
+    is_empty: bool = True
+
+
+class _Writer:
+    """Writes without recursion, so that no nesting can exhaust Python's stack."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.pieces: list[str] = []
+        self.levels: list[_Level] = []
+
+    def write(self, value: object) -> None:
+        self._value("", value)
+        while self.levels:
+            level = self.levels[-1]
             try:
-                item = next(items)
+                item = next(level.items)
             except StopIteration:
-                levels.pop()
-                indent = "  " * len(levels)
-                comma = ","
-                yield f"\n{indent}{'}' if mapping is not None else ']'}"
+                self.levels.pop()
+                self._add("\n" + "  " * len(self.levels) + ("]" if level.mapping is None else "}"))
                 continue
-            lead = f"{comma}\n{indent}"
-            if mapping is None:
-                value = item
+            lead = ("\n" if level.is_empty else ",\n") + "  " * len(self.levels)
+            level.is_empty = False
+            if level.mapping is None:
+                self._value(lead, item)
             else:
-                yield lead + quote(to_string(item))
-                lead = ": "
-                value = mapping[item]
-            break
+                self._add(lead + quote(to_string(item)))
+                self._value(": ", level.mapping[item])
+
+    def _value(self, lead: str, value: object) -> None:
+        if value and is_object(value):
+            assert isinstance(value, Mapping)
+            self._open(lead + "{", _Level(iter(list(value)), value))
+        elif value and is_array(value):
+            assert isinstance(value, (list, tuple))
+            self._open(lead + "[", _Level(iter(value), None))
         else:
-            return
+            self._add(lead + _scalar(value))
+
+    def _open(self, text: str, level: _Level) -> None:
+        if len(self.levels) >= _MAX_WRITTEN_DEPTH:
+            message = f"toJSON was given a value nested more than {_MAX_WRITTEN_DEPTH} levels deep"
+            raise ExpressionError(message, stage="evaluation")
+        self._add(text)
+        self.levels.append(level)
+
+    def _add(self, piece: str) -> None:
+        # GitHub's count: every piece is a string of its own.
+        self.size += TEXT_OVERHEAD + 2 * len(piece)
+        if self.size > self.limit:
+            raise exceeded()
+        self.pieces.append(piece)
 
 
 def _scalar(value: object) -> str:

@@ -7,19 +7,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
+from typing import NamedTuple
 
 from ci.workflow.expressions.coercion import WHITESPACE, parse_number, plain_number
 from ci.workflow.expressions.errors import ExpressionError, located
 
-_BOUNDARY = r"()\[\],.!><=&|"
-_SPACE = re.compile(f"[{WHITESPACE}]*+")
-_WORD = re.compile(f"[^{_BOUNDARY}{WHITESPACE}]*+")
-_NUMBER = re.compile(f"[^{_BOUNDARY.replace('.', '')}{WHITESPACE}]*+")
-_STRING = re.compile("'[^']*+(?:''[^']*+)*+'")
-_NAME = re.compile("[A-Za-z_][A-Za-z0-9_-]*+")
-_OPERATORS = frozenset(("==", "!=", ">=", "<=", "&&", "||", "!", ">", "<"))
+_BOUNDARY = rf"()\[\],.!><=&|{WHITESPACE}"
+_NAME = "[A-Za-z_][A-Za-z0-9_-]*+"
+# Possessive throughout: no text makes the matching go back over itself.
+_SYMBOL = re.compile(
+    rf"""[{WHITESPACE}]*+(?:
+        (?P<function>{_NAME}(?=[{WHITESPACE}]*+\())
+      | (?P<name>{_NAME}(?![^{_BOUNDARY}]))
+      | (?P<punctuation>[()\[\],])
+      | (?P<operator>==|!=|>=|<=|&&|\|\||[><])
+      | (?P<string>'[^']*+(?:''[^']*+)*+')
+      | (?P<bang>!)
+      | (?P<dot>\.)
+      | (?P<star>\*)
+      | (?P<number>[+\-0-9])
+      | (?P<unclosed>')
+      | (?P<unknown>.)
+    )?""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORD = re.compile(f".[^{_BOUNDARY}]*+", re.DOTALL)
+_NUMBER = re.compile(f".[^{_BOUNDARY.replace('.', '')}]*+", re.DOTALL)
 _CONSTANTS: dict[str, bool | float | None] = {
     "null": None,
     "true": True,
@@ -29,7 +43,7 @@ _CONSTANTS: dict[str, bool | float | None] = {
 }
 
 
-class Kind(Enum):
+class Kind(IntEnum):
     START = auto()
     GROUP = auto()
     PARAMETERS = auto()
@@ -41,6 +55,7 @@ class Kind(Enum):
     WILDCARD = auto()
     BRACKET_WILDCARD = auto()
     OPERATOR = auto()
+    NOT = auto()
     LITERAL = auto()
     PROPERTY = auto()
     FUNCTION = auto()
@@ -48,17 +63,18 @@ class Kind(Enum):
 
 
 # After these an operand begins, so a dot there begins a number such as .5 and is no property access.
-BEFORE_OPERAND = frozenset((Kind.START, Kind.SEPARATOR, Kind.GROUP, Kind.BRACKET, Kind.PARAMETERS, Kind.OPERATOR))
+BEFORE_OPERAND = frozenset(
+    (Kind.START, Kind.SEPARATOR, Kind.GROUP, Kind.BRACKET, Kind.PARAMETERS, Kind.OPERATOR, Kind.NOT)
+)
 _PUNCTUATION = {"(": Kind.GROUP, "[": Kind.BRACKET, ")": Kind.CLOSE, "]": Kind.CLOSE_BRACKET, ",": Kind.SEPARATOR}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One symbol; ``index`` counts characters from 0."""
+class Token(NamedTuple):
+    """One symbol; ``start`` counts characters from 0."""
 
     kind: Kind
     text: str
-    index: int
+    start: int
     value: bool | int | float | str | None = None
 
 
@@ -70,78 +86,54 @@ def tokens(source: str) -> Iterator[Token]:
     index = 0
     last = Kind.START
     while True:
-        index = _skip_space(source, index)
-        if index >= len(source):
+        found = _SYMBOL.match(source, index)
+        group = found.lastgroup if found else None
+        if found is None or group is None:
             return
-        token = _read(source, index, last)
+        index = found.start(group)
+        token = _token(group, found[group], source, index, last)
         yield token
         last = token.kind
         index += len(token.text)
 
 
-def _skip_space(source: str, index: int) -> int:
-    found = _SPACE.match(source, index)
-    return found.end() if found else index
-
-
-def _read(source: str, index: int, last: Kind) -> Token:
-    character = source[index]
-    if character in _PUNCTUATION:
-        kind = _PUNCTUATION[character]
-        if kind is Kind.GROUP and last is Kind.FUNCTION:
-            kind = Kind.PARAMETERS
-        return Token(kind, character, index)
-    if character == "*":
-        return Token(Kind.BRACKET_WILDCARD if last is Kind.BRACKET else Kind.WILDCARD, character, index)
-    if character == "'":
-        return _read_string(source, index)
-    if character in "!><=&|":
-        return _read_operator(source, index)
-    if character == "." and last not in BEFORE_OPERAND:
-        return Token(Kind.DOT, character, index)
-    if character in ".+-0123456789":
-        return _read_number(source, index)
-    return _read_word(source, index, last)
-
-
-def _read_string(source: str, index: int) -> Token:
-    found = _STRING.match(source, index)
-    if found is None:
-        raise _unexpected(source, index, source[index:])
-    return Token(Kind.LITERAL, found[0], index, found[0][1:-1].replace("''", "'"))
-
-
-def _read_operator(source: str, index: int) -> Token:
-    for length in (2, 1):
-        text = source[index : index + length]
-        if text in _OPERATORS:
+def _token(group: str, text: str, source: str, index: int, last: Kind) -> Token:
+    match group:
+        case "name" | "function":
+            if last is Kind.DOT:
+                return Token(Kind.PROPERTY, text, index)
+            if text in _CONSTANTS:
+                return Token(Kind.LITERAL, text, index, _CONSTANTS[text])
+            return Token(Kind.NAME if group == "name" else Kind.FUNCTION, text, index)
+        case "dot" if last not in BEFORE_OPERAND:
+            return Token(Kind.DOT, text, index)
+        case "punctuation":
+            kind = Kind.PARAMETERS if text == "(" and last is Kind.FUNCTION else _PUNCTUATION[text]
+            return Token(kind, text, index)
+        case "operator":
             return Token(Kind.OPERATOR, text, index)
-    raise _unexpected(source, index, source[index] + _rest(_WORD, source, index))
+        case "string":
+            return Token(Kind.LITERAL, text, index, text[1:-1].replace("''", "'"))
+        case "bang":
+            return Token(Kind.NOT, text, index)
+        case "star":
+            return Token(Kind.BRACKET_WILDCARD if last is Kind.BRACKET else Kind.WILDCARD, text, index)
+        case "number" | "dot":
+            return _number(source, index)
+    raise _unexpected(source, index, source[index:] if group == "unclosed" else _run(_WORD, source, index))
 
 
-def _read_number(source: str, index: int) -> Token:
-    text = source[index] + _rest(_NUMBER, source, index)
+def _number(source: str, index: int) -> Token:
+    text = _run(_NUMBER, source, index)
     number = parse_number(text)
     if number != number:
         raise _unexpected(source, index, text)
     return Token(Kind.LITERAL, text, index, plain_number(number))
 
 
-def _read_word(source: str, index: int, last: Kind) -> Token:
-    text = source[index] + _rest(_WORD, source, index)
-    if not _NAME.fullmatch(text):
-        raise _unexpected(source, index, text)
-    if last is Kind.DOT:
-        return Token(Kind.PROPERTY, text, index)
-    if text in _CONSTANTS:
-        return Token(Kind.LITERAL, text, index, _CONSTANTS[text])
-    following = _skip_space(source, index + len(text))
-    return Token(Kind.FUNCTION if source[following : following + 1] == "(" else Kind.NAME, text, index)
-
-
-def _rest(pattern: re.Pattern[str], source: str, index: int) -> str:
-    found = pattern.match(source, index + 1)
-    return found[0] if found else ""
+def _run(pattern: re.Pattern[str], source: str, index: int) -> str:
+    found = pattern.match(source, index)
+    return found[0] if found else source[index]
 
 
 def _unexpected(source: str, index: int, text: str) -> ExpressionError:

@@ -6,29 +6,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Node:
-    """A part of an expression. ``depth`` is the height of the tree below and including it (GitHub allows 50)."""
+    """A part of an expression. ``depth`` is the height of the tree below and including it (GitHub allows 50).
+
+    Parsed trees are cached and shared: nobody changes a node. (Frozen ones take three times as long to make.)
+    """
 
     depth: int = field(default=1, kw_only=True, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Literal(Node):
     value: bool | int | float | str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NamedValue(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Wildcard(Node):
     """The ``*`` of an object filter."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Index(Node):
     """``target.key``, ``target[key]``, ``target.*``."""
 
@@ -36,18 +39,18 @@ class Index(Node):
     key: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call(Node):
     name: str
     arguments: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Not(Node):
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Comparison(Node):
     """``operator`` is one of == != < <= > >=."""
 
@@ -56,22 +59,22 @@ class Comparison(Node):
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class And(Node):
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Or(Node):
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reference:
     """A named-value or function an expression mentions; ``arguments`` is None for a named-value."""
 
     name: str
-    index: int
+    start: int
     arguments: int | None = None
 
 

@@ -6,12 +6,14 @@ its own stack, so that no nesting in the text can exhaust Python's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ci.workflow.expressions.coercion import fold
-from ci.workflow.expressions.errors import ExpressionError, located
+from ci.workflow.expressions.errors import ExpressionError, located, units_before
 from ci.workflow.expressions.lexer import BEFORE_OPERAND, Kind, Token, tokens
+from ci.workflow.expressions.names import BUILT_INS, UNFINISHED_CALL, check_arity
 from ci.workflow.expressions.nodes import (
     And,
     Call,
@@ -28,23 +30,10 @@ from ci.workflow.expressions.nodes import (
 
 MAX_LENGTH = 21_000
 MAX_DEPTH = 50
-MAX_ARGUMENTS = 255
-UNFINISHED_CALL = -1
 
-# Name in upper case -> fewest and most arguments.
-BUILT_INS: Mapping[str, tuple[int, int]] = {
-    "CASE": (3, MAX_ARGUMENTS),
-    "CONTAINS": (2, 2),
-    "ENDSWITH": (2, 2),
-    "FORMAT": (1, MAX_ARGUMENTS),
-    "FROMJSON": (1, 1),
-    "JOIN": (1, 2),
-    "STARTSWITH": (2, 2),
-    "TOJSON": (1, 1),
-}
-
-_PRECEDENCE = {"!": 16, ">": 11, ">=": 11, "<": 11, "<=": 11, "==": 10, "!=": 10, "&&": 6, "||": 5}
+_PRECEDENCE = {">": 11, ">=": 11, "<": 11, "<=": 11, "==": 10, "!=": 10, "&&": 6, "||": 5}
 _DOT_PRECEDENCE = 19
+_NOT_PRECEDENCE = 16
 _INDEXABLE = frozenset((Kind.CLOSE, Kind.CLOSE_BRACKET, Kind.WILDCARD, Kind.PROPERTY, Kind.NAME))
 _AFTER_OPERAND = _INDEXABLE | {Kind.LITERAL}
 _DOT_ONLY = frozenset((Kind.DOT,))
@@ -53,20 +42,21 @@ _LEGAL_AFTER: Mapping[Kind, frozenset[Kind]] = {
     Kind.GROUP: BEFORE_OPERAND,
     Kind.PARAMETERS: frozenset((Kind.FUNCTION,)),
     Kind.BRACKET: _INDEXABLE,
-    Kind.CLOSE: _AFTER_OPERAND,
+    Kind.CLOSE: _AFTER_OPERAND | {Kind.PARAMETERS},
     Kind.CLOSE_BRACKET: _AFTER_OPERAND | {Kind.BRACKET_WILDCARD},
     Kind.SEPARATOR: _AFTER_OPERAND,
     Kind.DOT: _INDEXABLE,
     Kind.WILDCARD: _DOT_ONLY,
     Kind.BRACKET_WILDCARD: frozenset((Kind.BRACKET,)),
     Kind.OPERATOR: _AFTER_OPERAND,
+    Kind.NOT: BEFORE_OPERAND,
     Kind.LITERAL: BEFORE_OPERAND,
     Kind.PROPERTY: _DOT_ONLY,
     Kind.FUNCTION: BEFORE_OPERAND,
     Kind.NAME: BEFORE_OPERAND,
 }
 _OPENING = frozenset((Kind.GROUP, Kind.PARAMETERS, Kind.BRACKET))
-_UNFINISHED = frozenset((Kind.OPERATOR, Kind.DOT, Kind.SEPARATOR, Kind.FUNCTION)) | _OPENING
+_UNFINISHED = frozenset((Kind.OPERATOR, Kind.NOT, Kind.DOT, Kind.SEPARATOR, Kind.FUNCTION)) | _OPENING
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +72,7 @@ class SyntaxFailure(ExpressionError):
     """A syntax error, with the names read before it: an unknown one of them is the error to report first."""
 
     def __init__(self, error: ExpressionError, references: tuple[Reference, ...]) -> None:
-        super().__init__(error.message, stage=error.stage, position=error.position)
+        super().__init__(error.message, stage=error.stage, position=error.position, index=error.index)
         self.references = references
 
 
@@ -118,10 +108,14 @@ class _Parser:
 
     def parse(self) -> Node | None:
         check_length(self.source)
+        last = Kind.START
         for token in tokens(self.source):
-            self._check_order(token)
-            self._push(token)
+            kind = token.kind
+            if last not in _LEGAL_AFTER[kind]:
+                raise self._error("Unexpected symbol", token)
+            self._PUSH[kind](self, token)
             self.last = token
+            last = kind
         if self.last is None:
             return None
         if self.last.kind in _UNFINISHED or any(operator.kind in _OPENING for operator in self.operators):
@@ -129,46 +123,36 @@ class _Parser:
         self._reduce_above(0)
         return self.operands[0]
 
-    def _error(self, description: str, token: Token | Reference) -> ExpressionError:
-        symbol = token.text if isinstance(token, Token) else token.name
-        return located(description, symbol=symbol, source=self.source, index=token.index, stage="parsing")
+    def _error(self, description: str, token: Token) -> ExpressionError:
+        return located(description, symbol=token.text, source=self.source, index=token.start, stage="parsing")
 
-    def _check_order(self, token: Token) -> None:
-        last = self.last.kind if self.last else Kind.START
-        if token.kind is Kind.OPERATOR and token.text == "!":
-            legal = last in BEFORE_OPERAND
-        else:
-            legal = last in _LEGAL_AFTER[token.kind]
-        if not legal and not (token.kind is Kind.CLOSE and last is Kind.PARAMETERS):
-            raise self._error("Unexpected symbol", token)
+    def _push_literal(self, token: Token) -> None:
+        self.operands.append(Literal(token.value))
 
-    def _push(self, token: Token) -> None:
-        match token.kind:
-            case Kind.LITERAL:
-                self.operands.append(Literal(token.value))
-            case Kind.PROPERTY:
-                self.operands.append(Literal(token.text))
-            case Kind.WILDCARD | Kind.BRACKET_WILDCARD:
-                self.operands.append(Wildcard())
-            case Kind.NAME:
-                self.references.append(Reference(token.text, token.index))
-                self.operands.append(NamedValue(token.text))
-            case Kind.FUNCTION:
-                self.references.append(Reference(token.text, token.index, UNFINISHED_CALL))
-            case Kind.OPERATOR:
-                self._push_operator(token)
-            case Kind.DOT:
-                self._reduce_above(_DOT_PRECEDENCE)
-                self.operators.append(_Operator(Kind.DOT, ".", _DOT_PRECEDENCE))
-            case Kind.CLOSE | Kind.CLOSE_BRACKET | Kind.SEPARATOR:
-                self._close(token)
-            case _:
-                self._open(token)
+    def _push_property(self, token: Token) -> None:
+        self.operands.append(Literal(token.text))
+
+    def _push_wildcard(self, token: Token) -> None:
+        self.operands.append(Wildcard())
+
+    def _push_name(self, token: Token) -> None:
+        self.references.append(Reference(token.text, token.start))
+        self.operands.append(NamedValue(token.text))
+
+    def _push_function(self, token: Token) -> None:
+        self.references.append(Reference(token.text, token.start, UNFINISHED_CALL))
+
+    def _push_dot(self, token: Token) -> None:
+        self._reduce_above(_DOT_PRECEDENCE)
+        self.operators.append(_Operator(Kind.DOT, token.text, _DOT_PRECEDENCE))
+
+    def _push_not(self, token: Token) -> None:
+        # The only operator that binds to its right: nothing before it is finished by it.
+        self.operators.append(_Operator(Kind.NOT, token.text, _NOT_PRECEDENCE))
 
     def _push_operator(self, token: Token) -> None:
         precedence = _PRECEDENCE[token.text]
-        if token.text != "!":  # the only operator that binds to its right
-            self._reduce_above(precedence)
+        self._reduce_above(precedence)
         self.operators.append(_Operator(Kind.OPERATOR, token.text, precedence))
 
     def _open(self, token: Token) -> None:
@@ -206,7 +190,7 @@ class _Parser:
             self.operators.pop()
             if top.kind is Kind.DOT:
                 self._reduce_index()
-            elif top.text == "!":
+            elif top.kind is Kind.NOT:
                 operand = self.operands.pop()
                 self._add(Not(operand, depth=operand.depth + 1))
             else:
@@ -221,7 +205,7 @@ class _Parser:
         arguments = tuple(self.operands[operator.base :])
         del self.operands[operator.base :]
         reference = self.references[operator.reference]
-        reference = Reference(reference.name, reference.index, len(arguments))
+        reference = Reference(reference.name, reference.start, len(arguments))
         self.references[operator.reference] = reference
         limits = BUILT_INS.get(fold(reference.name))
         if limits is not None:
@@ -252,55 +236,29 @@ class _Parser:
             raise ExpressionError(f"Exceeded max expression depth {MAX_DEPTH}", stage="parsing")
         self.operands.append(node)
 
+    _PUSH: ClassVar[dict[Kind, Callable[[_Parser, Token], None]]] = {
+        Kind.LITERAL: _push_literal,
+        Kind.PROPERTY: _push_property,
+        Kind.WILDCARD: _push_wildcard,
+        Kind.BRACKET_WILDCARD: _push_wildcard,
+        Kind.NAME: _push_name,
+        Kind.FUNCTION: _push_function,
+        Kind.OPERATOR: _push_operator,
+        Kind.NOT: _push_not,
+        Kind.DOT: _push_dot,
+        Kind.GROUP: _open,
+        Kind.PARAMETERS: _open,
+        Kind.BRACKET: _open,
+        Kind.CLOSE: _close,
+        Kind.CLOSE_BRACKET: _close,
+        Kind.SEPARATOR: _close,
+    }
+
 
 def check_length(source: str) -> None:
     """Raises ExpressionError (parsing) beyond 21,000 UTF-16 units."""
     length = len(source)
     if length <= MAX_LENGTH and (length <= MAX_LENGTH // 2 or source.isascii()):
         return
-    if length + sum(1 for character in source if character > "\uffff") > MAX_LENGTH:
+    if units_before(source, length) > MAX_LENGTH:
         raise ExpressionError(f"Exceeded max expression length {MAX_LENGTH}", stage="parsing")
-
-
-def check_arity(source: str, reference: Reference, limits: tuple[int, int]) -> None:
-    """Raises ExpressionError (parsing) where a call has too few or too many arguments."""
-    count = reference.arguments
-    if count is None or count == UNFINISHED_CALL:
-        return
-    if count < limits[0]:
-        description = "Too few parameters supplied"
-    elif count > limits[1]:
-        description = "Too many parameters supplied"
-    elif count % 2 == 0 and fold(reference.name) == "CASE":
-        description = "Even number of parameters supplied, requires an odd number of parameters"
-    else:
-        return
-    raise located(description, symbol=reference.name, source=source, index=reference.index, stage="parsing")
-
-
-def check_references(
-    source: str,
-    references: Collection[Reference],
-    *,
-    contexts: Collection[str] | None,
-    functions: Mapping[str, tuple[int, int]] | None,
-) -> None:
-    """Raises ExpressionError (parsing) for the first name that is no context or function of this place.
-
-    None allows any; names compare without case. ``functions`` are those beside the built-in ones.
-    """
-    known = None if contexts is None else {fold(name) for name in contexts}
-    callable_here = None if functions is None else {fold(name): limits for name, limits in functions.items()}
-    for reference in references:
-        name = fold(reference.name)
-        if reference.arguments is None:
-            if known is not None and name not in known:
-                raise _unrecognized("named-value", reference, source)
-        elif name not in BUILT_INS and callable_here is not None:
-            if name not in callable_here:
-                raise _unrecognized("function", reference, source)
-            check_arity(source, reference, callable_here[name])
-
-
-def _unrecognized(what: str, reference: Reference, source: str) -> ExpressionError:
-    return located(f"Unrecognized {what}", symbol=reference.name, source=source, index=reference.index, stage="parsing")

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping
+from threading import Lock
 from typing import TypeVar
 
 from ci.workflow.expressions.coercion import FilteredArray, fold
 from ci.workflow.expressions.errors import ExpressionError
-from ci.workflow.expressions.evaluator import Function, Run, Scope, compile_tree
+from ci.workflow.expressions.evaluator import compile_tree
 from ci.workflow.expressions.lookup import MISSING, find
 from ci.workflow.expressions.memory import EXPRESSION_LIMIT
+from ci.workflow.expressions.names import BUILT_INS, MAX_ARGUMENTS, check_references
 from ci.workflow.expressions.nodes import Literal, Node
-from ci.workflow.expressions.parser import (
-    BUILT_INS,
-    MAX_ARGUMENTS,
-    SyntaxFailure,
-    Tree,
-    check_references,
-    parse_tree,
-)
+from ci.workflow.expressions.parser import SyntaxFailure, Tree, parse_tree
+from ci.workflow.expressions.scope import Function, Run, Scope
 
-# Long expressions are rare and their trees large: few of them are kept, so that nobody can fill the memory.
-_SHORT = 500
 STATUS_FUNCTIONS = frozenset(("SUCCESS", "FAILURE", "ALWAYS", "CANCELLED"))
 
 Anything = TypeVar("Anything")
@@ -54,13 +47,36 @@ class Program:
         return list(value) if type(value) is FilteredArray else value
 
 
-_short_programs: Callable[[str], Program] = lru_cache(maxsize=1024)(Program)
-_long_programs: Callable[[str], Program] = lru_cache(maxsize=8)(Program)
+class _Cache:
+    """Programs by their text. What is bounded is the length of all texts, so that nobody can fill the memory."""
+
+    def __init__(self, most_characters: int) -> None:
+        self.most_characters = most_characters
+        self._programs: dict[str, Program] = {}
+        self._characters = 0
+        self._lock = Lock()
+
+    def get(self, source: str) -> Program:
+        """Raises SyntaxFailure; what cannot be read is not kept."""
+        program = self._programs.get(source)
+        if program is None:
+            program = Program(source)
+            self._keep(source, program)
+        return program
+
+    def _keep(self, source: str, program: Program) -> None:
+        with self._lock:
+            if source not in self._programs:
+                self._programs[source] = program
+                self._characters += len(source)
+            while self._characters > self.most_characters:
+                oldest = next(iter(self._programs))
+                del self._programs[oldest]
+                self._characters -= len(oldest)
 
 
-def load(source: str) -> Program:
-    """The program of a text, from the cache where it can be. Raises SyntaxFailure."""
-    return _short_programs(source) if len(source) <= _SHORT else _long_programs(source)
+_CACHE = _Cache(most_characters=400_000)
+load = _CACHE.get
 
 
 def evaluate(

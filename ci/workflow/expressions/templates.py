@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from ci.workflow.expressions.coercion import to_string, trim, truthy
 from ci.workflow.expressions.errors import ExpressionError
-from ci.workflow.expressions.evaluator import Function
 from ci.workflow.expressions.memory import RESULT_LIMIT, exceeded, text_bytes
 from ci.workflow.expressions.nodes import Literal
 from ci.workflow.expressions.program import evaluate, load, load_for, parse, scope_for
+from ci.workflow.expressions.scope import Function
 
 OPEN = "${{"
 SUCCESS = "success()"
@@ -47,7 +47,7 @@ def segments(text: str) -> tuple[Segment, ...]:
     """The literal and the embedded parts of a text. Raises ExpressionError (parsing) for an unclosed ``${{``."""
     parts, unclosed = _short_split(text) if len(text) <= _SHORT else _split(text)
     if unclosed is not None:
-        raise ExpressionError(NOT_CLOSED, stage="parsing", position=unclosed + 1)
+        raise ExpressionError(NOT_CLOSED, stage="parsing", index=unclosed)
     return parts
 
 
@@ -100,7 +100,7 @@ def render(text: str, contexts: Mapping[str, object], functions: Mapping[str, Fu
 
 def _value(part: Embedded, contexts: Mapping[str, object], functions: Mapping[str, Function] | None) -> object:
     if not part.source:
-        raise ExpressionError(EXPECTED, stage="parsing", position=part.offset + 1)
+        raise ExpressionError(EXPECTED, stage="parsing", index=part.offset)
     return evaluate(part.source, contexts, functions, limit=RESULT_LIMIT)
 
 
@@ -237,5 +237,5 @@ def _check_one(
     try:
         parse(source, contexts=contexts, functions=functions)
     except ExpressionError as error:
-        return [(error.message, offset + max(0, (error.position or 1) - 1))]
+        return [(error.message, offset + (error.index or 0))]
     return []

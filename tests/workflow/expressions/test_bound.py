@@ -1,6 +1,7 @@
 """Does no expression, however hostile, cost more than its bounds or raise anything but ExpressionError?"""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,15 +11,26 @@ from hypothesis import strategies as st
 from ci.workflow.expressions import ExpressionError, check, condition, evaluate, parse, render
 
 FUNCTIONS: dict[str, Any] = {"success": lambda: True, "always": lambda: True, "hashFiles": lambda *patterns: "h"}
-WORDS = st.sampled_from(
-    "github env a A null true NaN Infinity contains format join toJSON fromJSON case startsWith success hashFiles "
-    "( ) [ ] , . * ! == != < <= > >= && || 'x' '{0}' '{' '[1,{\"a\":2}]' 0 1 -1.5 0xff 1e999 '' ${{ }} ' } { insert".split()
+NAMES = ("github", "env", "a", "A", "null", "true", "NaN", "Infinity", "insert")
+CALLS = ("contains", "format", "join", "toJSON", "fromJSON", "case", "startsWith", "success", "hashFiles")
+SYMBOLS = ("(", ")", "[", "]", ",", ".", "*", "!", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "${{", "}}", "}", "{")
+LITERALS = ("'x'", "'{0}'", "'{'", "'[1,{\"a\":2}]'", "''", "'", "0", "1", "-1.5", "0xff", "1e999")
+WORDS = st.sampled_from((*NAMES, *CALLS, *SYMBOLS, *LITERALS))
+EXPRESSIONS = st.one_of(
+    st.lists(WORDS, max_size=25).map(" ".join), st.lists(WORDS, max_size=25).map("".join), st.text()
 )
-EXPRESSIONS = st.one_of(st.lists(WORDS, max_size=25).map(" ".join), st.lists(WORDS, max_size=25).map("".join), st.text())
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=3), inner, max_size=4)),
     max_leaves=10,
+)
+# Without what GitHub itself does not keep: more than 15 digits, keys that differ in case only.
+PLAIN_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(10**14), 10**14), st.text(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text("abcdef-_ ", max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
 )
 
 
@@ -26,12 +38,13 @@ JSON = st.recursive(
 @given(source=EXPRESSIONS, value=JSON)
 def test_no_input_raises_anything_but_an_expression_error(source: str, value: object) -> None:
     contexts = {"github": value, "env": {"a": value}, "a": [value, {"a": "text"}]}
-    for call in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: evaluate(source, contexts, FUNCTIONS),
         lambda: render(source, contexts, FUNCTIONS),
         lambda: condition(source, contexts, FUNCTIONS),
         lambda: parse(source),
-    ):
+    )
+    for call in calls:
         try:
             call()
         except ExpressionError as error:
@@ -43,14 +56,9 @@ def test_no_input_raises_anything_but_an_expression_error(source: str, value: ob
 
 
 @settings(deadline=None, max_examples=200)
-@given(value=JSON)
-def test_json_that_was_written_reads_back_the_same_kind(value: object) -> None:
-    text = evaluate("toJSON(a)", {"a": value})
-    assert isinstance(text, str)
-    if "NaN" not in text and "Infinity" not in text:
-        again = evaluate("toJSON(fromJSON(a))", {"a": text})
-        assert isinstance(again, str)
-        assert again[:1] == text[:1]
+@given(value=PLAIN_JSON)
+def test_json_that_was_written_reads_back_the_same(value: object) -> None:
+    assert evaluate("fromJSON(toJSON(a))", {"a": value}) == value
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,14 @@ def test_it_points_at_the_symbol_in_the_text() -> None:
     ]
 
 
+def test_its_offset_counts_characters_where_githubs_position_counts_utf16_units() -> None:
+    text = "${{ '\U0001f600' == x }}"
+    [(message, offset)] = check(text, contexts=[], functions={})
+
+    assert "Located at position 9 within" in message
+    assert text[offset] == "x"
+
+
 def test_a_condition_is_an_expression_without_braces() -> None:
     text = "  matrix.os == 'x'"
 
