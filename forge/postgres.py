@@ -98,6 +98,8 @@ class EmbeddedPostgres:
         Raises PostgresError; nothing is left running then.
         """
         until = time.monotonic() + deadline
+        if self.process is not None and self.process.poll() is not None:
+            self.process = None
         try:
             user = server_user(self.folder)
             self._make_folders(user)

@@ -32,7 +32,7 @@ def prepare_runners(folder: DataFolder, count: int, *, url: str, admin: Any) -> 
             for number, config in missing.items():
                 _register(config, runner_name(number), url, plaintext)
         finally:
-            revoke_registration_token(token)
+            revoke_registration_token(token_id=token.pk, actor=admin)
     return configs
 
 

@@ -65,6 +65,14 @@ def test_it_starts_again_after_a_sigkill(server):
         assert "forge" in _databases(again)
 
 
+def test_the_same_object_starts_a_server_again_that_was_killed(server):
+    server.start()
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    assert "forge" in _databases(server)
+
+
 def test_it_ends_with_a_parent_that_is_killed(tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from forge.postgres import EmbeddedPostgres as E\n"
