@@ -40,6 +40,8 @@ class Job(models.Model):
     concurrency_group = models.ForeignKey(
         ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs"
     )
+    cancel_in_progress = models.BooleanField(default=False)
+    entered_group_at = models.DateTimeField(null=True, blank=True)
     # A job that a re-run did not run again stands in the new attempt as a copy of this earlier one.
     carried_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies")
 

@@ -50,6 +50,9 @@ class Run(models.Model):
     concurrency_group = models.ForeignKey(
         ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
+    cancel_in_progress = models.BooleanField(default=False)
+    entered_group_at = models.DateTimeField(null=True, blank=True)
+    approval_pending = models.BooleanField(default=False, help_text="Waits until somebody with write access approves it.")
     state = models.CharField(max_length=7, choices=RunState.choices, default=RunState.QUEUED)
     conclusion = models.CharField(max_length=15, choices=RunConclusion.choices, null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

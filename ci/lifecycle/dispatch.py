@@ -1,0 +1,69 @@
+"""How does a person start a workflow by hand?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ci.lifecycle import webhook_payloads, workflow_files
+from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
+from ci.lifecycle.transitions import Cause, create_run
+from ci.models import Run, Workflow
+from ci.workflow import InputErrors, WorkflowErrors, load
+from ci.workflow import Workflow as Document
+from ci.workflow.inputs import dispatch_inputs
+from forge.git import bare
+from forge.models import Repository
+
+
+def document_at(repository: Repository, *, path: str, ref: str) -> tuple[Document, str, str]:
+    """The workflow at `path` on a branch or tag: the document, the full ref name and the commit's SHA.
+
+    Raises NotFound (no such ref or file) and InvalidInput (the file has problems).
+    """
+    full, sha = _resolve(repository, ref)
+    files = workflow_files.read(repository, sha)
+    if path not in files:
+        raise NotFound(f"{path} is not on {ref}.")
+    try:
+        return load(path, files), full, sha
+    except WorkflowErrors as errors:
+        raise InvalidInput({"workflow": str(errors)}) from None
+
+
+def dispatch_workflow(*, repository: Repository, path: str, ref: str, inputs: Mapping[str, Any], actor: Any) -> Run:
+    """Start `path` as it is on `ref`, with `inputs`. The caller has checked that `actor` may write.
+
+    Raises NotFound, InvalidInput (by input), Conflict (disabled, or no workflow_dispatch trigger).
+    """
+    document, full, sha = document_at(repository, path=path, ref=ref)
+    if "workflow_dispatch" not in document.on:
+        raise Conflict(f"{path} on {ref} has no workflow_dispatch trigger: add `workflow_dispatch:` below `on:`.")
+    if Workflow.objects.filter(repository=repository, path=path, enabled=False).exists():
+        raise Conflict(f"{document.name} is disabled: enable it first.")
+    try:
+        typed = dispatch_inputs(document, inputs)
+    except InputErrors as errors:
+        raise InvalidInput(errors.errors) from None
+    cause = Cause(
+        repository=repository,
+        path=path,
+        event="workflow_dispatch",
+        payload=webhook_payloads.workflow_dispatch(repository, path=path, ref=full, inputs=typed, actor=actor),
+        ref=full,
+        sha=sha,
+        title=document.name,
+        actor=actor,
+        trusted=True,
+        inputs=typed,
+    )
+    return create_run(cause, document)
+
+
+def _resolve(repository: Repository, ref: str) -> tuple[str, str]:
+    candidates = [ref] if ref.startswith("refs/") else [f"refs/heads/{ref}", f"refs/tags/{ref}"]
+    for full in candidates:
+        sha = bare.resolve(repository, f"{full}^{{commit}}")
+        if sha is not None:
+            return full, sha
+    raise NotFound(f"There is no branch or tag {ref}.")

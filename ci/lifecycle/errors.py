@@ -1,0 +1,77 @@
+"""What can a transition answer instead of moving?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class LifecycleError(Exception):
+    """`code` is for programs and stays; `detail` is one sentence for people."""
+
+    code = "error"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class Unauthenticated(LifecycleError):
+    code = "unauthenticated"
+
+    def __init__(self, detail: str = "This token is unknown, was replaced or was revoked.") -> None:
+        super().__init__(detail)
+
+
+class NotAllowed(LifecycleError):
+    code = "not_allowed"
+
+
+class NotFound(LifecycleError):
+    code = "not_found"
+
+
+class Conflict(LifecycleError):
+    """Somebody was faster, or there is nothing to do."""
+
+    code = "conflict"
+
+
+class InvalidInput(LifecycleError):
+    """`errors` maps a field to what is wrong with it."""
+
+    code = "invalid"
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {text}" for name, text in errors.items()))
+        self.errors = dict(errors)
+
+
+class JobEnded(LifecycleError):
+    """The job has ended: this is how."""
+
+    code = "job_ended"
+
+    def __init__(self, conclusion: str, reason: str) -> None:
+        super().__init__(f"The job has ended: {conclusion}{f', {reason}' if reason else ''}.")
+        self.conclusion = conclusion
+        self.reason = reason
+
+
+class LogOffset(LifecycleError):
+    """The lines would leave a hole; the next one expected is `next_offset`."""
+
+    code = "log_offset"
+
+    def __init__(self, next_offset: int) -> None:
+        super().__init__(f"The log has {next_offset} lines: send from that offset on.")
+        self.next_offset = next_offset
+
+
+class LogLimit(LifecycleError):
+    """The log is full or sealed; what fitted is kept, up to `next_offset`."""
+
+    code = "log_limit"
+
+    def __init__(self, next_offset: int, detail: str = "The log has reached its limit.") -> None:
+        super().__init__(detail)
+        self.next_offset = next_offset

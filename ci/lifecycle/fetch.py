@@ -1,0 +1,68 @@
+"""What does a poll get? The assignment it was already given, or a new one, or nothing."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from ci.lifecycle import payload
+from ci.lifecycle.errors import NotFound, Unauthenticated
+from ci.lifecycle.transitions import Assignment, claim, fail_unpreparable, repeat_claim
+from ci.lifecycle.transitions.guard import guarded
+from ci.models import Runner
+
+logger = logging.getLogger(__name__)
+
+# One broken job after another must not keep a poll for ever; the next poll goes on.
+MAX_TRIES = 20
+# Seen-at is for people: a write for every poll would cost more than the poll.
+SEEN_EVERY = timedelta(seconds=20)
+
+
+class _Unpreparable(Exception):
+    def __init__(self, job_id: int, note: str) -> None:
+        super().__init__(note)
+        self.job_id = job_id
+        self.note = note
+
+
+def fetch_job(*, runner_id: int, poll_id: str) -> dict[str, Any] | None:
+    """The payload of a job for this runner, or None. Raises Unauthenticated when the runner is gone."""
+    _seen(runner_id)
+    for _ in range(MAX_TRIES):
+        try:
+            return _fetch(runner_id, poll_id)
+        except _Unpreparable as broken:
+            fail_unpreparable(job_id=broken.job_id, note=broken.note)
+        except NotFound:
+            raise Unauthenticated("This runner was removed: register it again.") from None
+    return None
+
+
+@guarded
+def _fetch(runner_id: int, poll_id: str) -> dict[str, Any] | None:
+    # Claim and payload in one transaction: a job whose payload cannot be built has never been assigned.
+    assignment = repeat_claim(runner_id=runner_id, poll_id=poll_id) or claim(runner_id=runner_id, poll_id=poll_id)
+    return None if assignment is None else _payload(assignment)
+
+
+def _payload(assignment: Assignment) -> dict[str, Any]:
+    try:
+        with transaction.atomic():
+            return payload.build(assignment.job, assignment.token)
+    except Exception as error:  # whatever is wrong with this job, the next one is not to blame
+        logger.exception("job %s could not be prepared", assignment.job.pk)
+        note = f"The job could not be prepared for a runner: {error}"
+        raise _Unpreparable(assignment.job.pk, note) from error
+
+
+def _seen(runner_id: int) -> None:
+    now = timezone.now()
+    Runner.objects.filter(Q(last_seen_at=None) | Q(last_seen_at__lt=now - SEEN_EVERY), pk=runner_id).update(
+        last_seen_at=now
+    )

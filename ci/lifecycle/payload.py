@@ -1,0 +1,49 @@
+"""What does a runner need to know to run a job? Everything, in one answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from ci.lifecycle import contexts
+from ci.lifecycle.transitions.advance import by_key, results
+from ci.models import Job, Log
+from ci.workflow.legs import strategy_context
+
+
+def build(job: Job, token: str) -> dict[str, Any]:
+    """The body of jobs/fetch for a job just assigned. Raises SecretUnreadable, and whatever a broken definition raises."""
+    run = job.run
+    groups = by_key(list(Job.objects.filter(run=run, attempt=job.attempt).order_by("matrix_index")))
+    secrets = {**contexts.secrets(run), "GITHUB_TOKEN": token}
+    log = Log.objects.filter(job=job).first()
+    return {
+        "job": {
+            "id": job.pk,
+            "assignment": job.assignment,
+            "token": token,
+            "name": job.name,
+            "key": job.key,
+            "run_id": run.pk,
+            "attempt": job.attempt,
+            "timeout_minutes": job.timeout_minutes,
+            "cancel_grace_seconds": settings.CANCEL_GRACE_SECONDS,
+            "log_offset": log.lines if log else 0,
+        },
+        "workflow": {"name": run.workflow_name, "path": run.workflow_path, "env": run.env, "defaults": run.defaults},
+        "definition": job.definition,
+        "contexts": {
+            "github": {**contexts.github(run), "job": job.key, "token": token},
+            "needs": contexts.needs(job, groups, results(groups)),
+            "matrix": job.matrix,
+            "strategy": strategy_context(
+                job.matrix_index, job.matrix_total, fail_fast=job.fail_fast, max_parallel=job.max_parallel
+            ),
+            "vars": contexts.variables(run.repository),
+            "secrets": secrets,
+            "inputs": run.inputs,
+        },
+        "actions_sources": settings.ACTIONS_SOURCES,
+        "masks": sorted({value for value in secrets.values() if value}),
+    }

@@ -1,0 +1,129 @@
+"""How is a runner set described? Made, changed and deleted by people whose page may be minutes old."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+
+from ci.lifecycle import events
+from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
+from ci.lifecycle.matching import normalised
+from ci.models import Runner, RunnerSet
+
+EDITABLE = frozenset({"name", "owner", "repository", "labels", "minimum", "maximum", "launcher", "template"})
+# Runners made before one of these changed are outdated: they do not look as the set now says.
+SPEC = ("labels", "launcher", "template")
+MAX_LABELS = 50
+MAX_RUNNERS = 10_000
+
+
+def save_runner_set(
+    *, runner_set_id: int | None, fields: Mapping[str, Any], version: int | None, actor: Any
+) -> RunnerSet:
+    """
+    Make a runner set (`runner_set_id` None), or change `fields` of one that still has the `version` they were taken from.
+
+    A change of labels, launcher or template counts `spec_revision` up. The scope is fixed once the set is made. Raises
+    InvalidInput, NotFound, and Conflict where the set has changed since `version` (None: whatever it is now).
+    """
+    unknown = set(fields) - EDITABLE
+    if unknown:
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be set."))
+    given = {**fields}
+    if "labels" in given:
+        given["labels"] = normalised(given["labels"])
+    if runner_set_id is None:
+        return _create(given, actor)
+    return _change(runner_set_id, given, version, actor)
+
+
+def delete_runner_set(*, runner_set_id: int, version: int | None, actor: Any) -> None:
+    """Delete a set that has no runners any more. Raises NotFound, Conflict."""
+    with transaction.atomic():
+        # Under this lock no runner can be added to the set either: its foreign key would have to wait.
+        current = _get(runner_set_id, RunnerSet.objects.select_for_update())
+        if version is not None and current.version != version:
+            raise _changed(current)
+        if Runner.objects.filter(runner_set=current).exists():
+            raise Conflict(f"{current} still has runners: set its maximum to 0 and wait until they are gone.")
+        events.record("runner_set_deleted", runner_set=current, actor=actor, detail=current.name)
+        current.delete()
+
+
+def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
+    made = RunnerSet(**fields)
+    _check(made)
+    with transaction.atomic():
+        made.save(force_insert=True)
+        events.record("runner_set_created", runner_set=made, to_state=made.phase, actor=actor, detail=made.name)
+    return made
+
+
+def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, actor: Any) -> RunnerSet:
+    with transaction.atomic():
+        current = _get(runner_set_id)
+        changes = {name: value for name, value in fields.items() if getattr(current, name) != value}
+        if version is not None and current.version != version:
+            raise _changed(current)
+        if changes.keys() & {"owner", "repository"}:
+            raise InvalidInput({"owner": "A runner set stays where it was made; make another one instead."})
+        if not changes:
+            return current
+        for name, value in changes.items():
+            setattr(current, name, value)
+        _check(current)
+        values: dict[str, Any] = {**changes, "version": F("version") + 1}
+        if changes.keys() & set(SPEC):
+            values["spec_revision"] = F("spec_revision") + 1
+        # No lock was held since the read: whoever wrote in between has moved the version, and wins.
+        if not _update(RunnerSet.objects.filter(pk=current.pk, version=current.version), values):
+            raise _changed(current)
+        events.record(
+            "runner_set_changed", runner_set=current, actor=actor, detail=f"Changed: {', '.join(sorted(changes))}."
+        )
+    return RunnerSet.objects.get(pk=runner_set_id)
+
+
+def _update(guarded: Any, values: Mapping[str, Any]) -> int:
+    try:
+        with transaction.atomic():
+            return int(guarded.update(**values))
+    except IntegrityError:
+        raise InvalidInput({"name": "There is a runner set of this name already."}) from None
+
+
+def _get(runner_set_id: int, among: QuerySet[RunnerSet] | None = None) -> RunnerSet:
+    found = (RunnerSet.objects if among is None else among).filter(pk=runner_set_id).first()
+    if found is None:
+        raise NotFound("There is no such runner set; it may have been deleted.")
+    return found
+
+
+def _changed(runner_set: RunnerSet) -> Conflict:
+    return Conflict(f"{runner_set} has changed meanwhile: look again, then decide.")
+
+
+def _check(runner_set: RunnerSet) -> None:
+    wrong: dict[str, str] = {}
+    try:
+        runner_set.full_clean()
+    except ValidationError as error:
+        wrong = {name: " ".join(texts) for name, texts in error.message_dict.items()}
+    if not runner_set.labels:
+        wrong["labels"] = "Name at least one label, or no job can ever fit."
+    elif len(runner_set.labels) > MAX_LABELS:
+        wrong["labels"] = f"At most {MAX_LABELS} labels."
+    if not isinstance(runner_set.template, dict):
+        wrong["template"] = 'This must be a JSON object, such as {"image": "debian:12"}.'
+    if not wrong.keys() & {"minimum", "maximum"}:
+        if runner_set.maximum > MAX_RUNNERS:
+            wrong["maximum"] = f"At most {MAX_RUNNERS} runners."
+        elif runner_set.minimum > runner_set.maximum:
+            wrong["minimum"] = "The minimum is above the maximum."
+            wrong.pop("__all__", None)
+    if wrong:
+        raise InvalidInput(wrong)

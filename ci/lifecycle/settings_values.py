@@ -1,0 +1,84 @@
+"""How are secrets and variables set and deleted?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from ci.lifecycle import events
+from ci.lifecycle.encryption import encrypt
+from ci.lifecycle.errors import InvalidInput, NotFound
+from ci.models import Scope, Secret, Variable
+from ci.models.secret import variable_name
+
+# GitHub's limits.
+MAX_VALUE = 48 * 1024
+MAX_ROWS = 500
+
+
+def set_secret(*, scope: Scope, name: str, value: str, actor: Any) -> Secret:
+    """Create or replace a secret. Raises InvalidInput."""
+    name = _check(scope, Secret, name, value)
+    row, _ = Secret.objects.update_or_create(
+        owner=scope.owner,
+        repository=scope.repository,
+        name=name,
+        defaults={"encrypted": encrypt(value), "updated_at": timezone.now()},
+    )
+    events.record("secret_set", actor=actor, detail=f"{name} for {scope}")
+    return row
+
+
+def set_variable(*, scope: Scope, name: str, value: str, actor: Any) -> Variable:
+    """Create or replace a variable. Raises InvalidInput."""
+    name = _check(scope, Variable, name, value)
+    row, _ = Variable.objects.update_or_create(
+        owner=scope.owner,
+        repository=scope.repository,
+        name=name,
+        defaults={"value": value, "updated_at": timezone.now()},
+    )
+    events.record("variable_set", actor=actor, detail=f"{name} for {scope}")
+    return row
+
+
+def delete_secret(*, scope: Scope, name: str, actor: Any) -> None:
+    """Raises NotFound."""
+    _delete(Secret, scope, name)
+    events.record("secret_deleted", actor=actor, detail=f"{name} for {scope}")
+
+
+def delete_variable(*, scope: Scope, name: str, actor: Any) -> None:
+    """Raises NotFound."""
+    _delete(Variable, scope, name)
+    events.record("variable_deleted", actor=actor, detail=f"{name} for {scope}")
+
+
+def _check(scope: Scope, model: type[Secret] | type[Variable], name: str, value: str) -> str:
+    """The name as it is kept: in upper case, since GitHub's names compare without case."""
+    errors = {}
+    try:
+        variable_name(name)
+    except ValidationError as error:
+        errors["name"] = error.messages[0]
+    if len(name) > 255:
+        errors["name"] = "At most 255 characters."
+    if not value and model is Secret:
+        errors["value"] = "A secret needs a value."
+    if len(value.encode()) > MAX_VALUE or "\0" in value:
+        errors["value"] = f"At most {MAX_VALUE // 1024} KiB, without NUL characters."
+    rows = model._default_manager.filter(owner=scope.owner, repository=scope.repository)
+    if rows.count() >= MAX_ROWS and not rows.filter(name=name.upper()).exists():
+        errors["name"] = f"There are {MAX_ROWS} already, the most there can be."
+    if errors:
+        raise InvalidInput(errors)
+    return name.upper()
+
+
+def _delete(model: type[Secret] | type[Variable], scope: Scope, name: str) -> None:
+    rows = model._default_manager.filter(owner=scope.owner, repository=scope.repository, name=name.upper())
+    deleted, _ = rows.delete()
+    if not deleted:
+        raise NotFound(f"There is no {name.upper()} for {scope}.")

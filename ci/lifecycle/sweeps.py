@@ -1,0 +1,105 @@
+"""Which deadlines have passed, and when does the next one?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Min, QuerySet
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from ci.lifecycle import schedules
+from ci.lifecycle.errors import LifecycleError
+from ci.lifecycle.transitions import act_on_deadline, lose_job
+from ci.models import ConcurrencyGroup, Heartbeat, Hold, Job, JobState, Log, RunState, Schedule
+from ci.storage import logs
+
+logger = logging.getLogger(__name__)
+
+BATCH = 500
+
+
+def sweep() -> int:
+    """Act on everything that is due now; returns how much there was. Safe to run twice at once."""
+    now = timezone.now()
+    return (
+        _each(_ids(Job.objects.filter(deadline_at__lte=now).exclude(state=JobState.ENDED)), _deadline)
+        + _each(_silent(now), _lost)
+        + _each(_ids(Schedule.objects.filter(next_at__lte=now)), schedules.fire)
+        + _each(_late_logs(now), seal_log)
+    )
+
+
+def next_deadline() -> datetime | None:
+    """When `sweep` will find something next, as far as the rows say; None when nothing waits."""
+    moving = Job.objects.exclude(state=JobState.ENDED)
+    beats = Heartbeat.objects.filter(job__state=JobState.RUNNING).aggregate(at=Min("at"))["at"]
+    ended = Log.objects.filter(sealed_at=None, job__state=JobState.ENDED).aggregate(at=Min("job__ended_at"))["at"]
+    times = [
+        moving.aggregate(at=Min("deadline_at"))["at"],
+        beats and beats + timedelta(seconds=settings.HEARTBEAT_SECONDS),
+        Schedule.objects.aggregate(at=Min("next_at"))["at"],
+        ended and ended + timedelta(seconds=settings.LOG_SEAL_SECONDS),
+    ]
+    return min((at for at in times if at), default=None)
+
+
+def settle_groups() -> int:
+    """A backstop for concurrency groups: settle each in which somebody waits."""
+    waiting = ConcurrencyGroup.objects.filter(runs__state=RunState.WAITING).values_list("id", flat=True)
+    held = Job.objects.filter(state=JobState.BLOCKED, hold=Hold.CONCURRENCY).values_list("concurrency_group", flat=True)
+    groups = {group for group in [*waiting, *held] if group is not None}
+    for group in groups:
+        async_task("ci.lifecycle.tasks.settle_group", group)
+    return len(groups)
+
+
+def seal_log(job_id: int) -> None:
+    """Close a log against late lines, and have its chunks merged."""
+    logs.seal(job_id)
+    async_task("ci.lifecycle.tasks.merge_log", job_id)
+
+
+def _deadline(job_id: int) -> None:
+    done = act_on_deadline(job_id=job_id)
+    if done:
+        logger.info("job %s: %s", job_id, done)
+
+
+def _lost(job_id: int) -> None:
+    if lose_job(job_id=job_id):
+        logger.info("job %s: lost", job_id)
+
+
+def _silent(now: datetime) -> list[int]:
+    limit = now - timedelta(seconds=settings.HEARTBEAT_SECONDS)
+    beats = Heartbeat.objects.filter(at__lte=limit, job__state=JobState.RUNNING)
+    return list(beats.values_list("job_id", flat=True)[:BATCH])
+
+
+def _late_logs(now: datetime) -> list[int]:
+    limit = now - timedelta(seconds=settings.LOG_SEAL_SECONDS)
+    late = Log.objects.filter(sealed_at=None, job__state=JobState.ENDED, job__ended_at__lte=limit)
+    return list(late.values_list("job_id", flat=True)[:BATCH])
+
+
+def _ids(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.values_list("id", flat=True)[:BATCH])
+
+
+def _each(ids: Iterable[int], act: Callable[[int], object]) -> int:
+    """One that fails must not keep the others waiting."""
+    count = 0
+    for row_id in ids:
+        count += 1
+        try:
+            act(row_id)
+        except LifecycleError as error:
+            logger.info("%s: %s", row_id, error)
+        except Exception:
+            logger.exception("sweep of %s failed", row_id)
+    return count

@@ -1,0 +1,19 @@
+"""What may be done later, and twice? The tasks that django-q2 runs, each idempotent: delivery is at least once."""
+
+from __future__ import annotations
+
+from ci.lifecycle import pushes
+from ci.lifecycle.transitions import settle
+from ci.storage import logs
+
+
+def plan_push(push_id: int) -> None:
+    pushes.plan_push(push_id)
+
+
+def settle_group(group_id: int) -> None:
+    settle(group_id)
+
+
+def merge_log(job_id: int) -> None:
+    logs.merge(job_id)

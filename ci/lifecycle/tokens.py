@@ -1,0 +1,77 @@
+"""Whose token is this? Looked up by hash, never by the token itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from ci.lifecycle.errors import NotFound, Unauthenticated
+from ci.models import ACTIVE_STATES, Job, RegistrationToken, Runner
+from forge.access import JobActor
+from forge.tokens import PREFIXES, hash_token, same_token
+
+USED_EVERY = timedelta(minutes=1)
+
+
+def runner_of(token: str) -> Runner:
+    """The runner that this `frr_` token belongs to. Raises Unauthenticated."""
+    runner = Runner.objects.filter(token_hash=_hash(token, "runner")).first()
+    if runner is None:
+        raise Unauthenticated()
+    return runner
+
+
+def job_of(job_id: int, token: str) -> Job:
+    """The job, ended or not, whose current token this is. Raises Unauthenticated, NotFound.
+
+    Not a guard: the transitions check the token again under their lock.
+    """
+    token_hash = _hash(token, "job")
+    job = Job.objects.filter(pk=job_id).first()
+    if job is None:
+        raise NotFound("There is no such job; its run may have been deleted.")
+    if job.token_hash != token_hash or not same_token(job.token_hash, token):
+        raise Unauthenticated()
+    return job
+
+
+def registration_token_of(token: str) -> RegistrationToken:
+    """The usable registration token that this is. Raises Unauthenticated."""
+    found = RegistrationToken.objects.filter(token_hash=_hash(token, "registration")).first()
+    if found is None or not found.is_usable:
+        raise Unauthenticated("This registration token is unknown, has expired or was revoked: create a new one.")
+    now = timezone.now()
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USED_EVERY)
+    RegistrationToken.objects.filter(stale, pk=found.pk).update(last_used_at=now)
+    return found
+
+
+def actor_of_job_token(token: str) -> JobActor | None:
+    """The job that proves itself by this token, as long as it is active: the token dies with the job."""
+    job = Job.objects.filter(token_hash=hash_token(token), state__in=ACTIVE_STATES).select_related("run").first()
+    if job is None:
+        return None
+    return JobActor(
+        repository_id=job.run.repository_id,
+        job_id=job.pk,
+        may_write=_may_write(job),
+        name=f"job {job.name}",
+    )
+
+
+def _may_write(job: Job) -> bool:
+    """`permissions: contents: write`, of the job or else of the workflow. Source: GitHub docs, "GITHUB_TOKEN"."""
+    wanted = job.definition.get("permissions", job.run.permissions)
+    if isinstance(wanted, dict) and "all" in wanted:
+        wanted = wanted["all"]
+    if isinstance(wanted, str):
+        return wanted == "write-all"
+    return isinstance(wanted, dict) and wanted.get("contents") == "write"
+
+
+def _hash(token: str, kind: str) -> str:
+    if not token.startswith(PREFIXES[kind]):
+        raise Unauthenticated()
+    return hash_token(token)

@@ -1,0 +1,45 @@
+"""Every guarded write to runs, jobs and runners, one file a verb.
+
+Lock order: concurrency group, then runs by id, then a run's jobs by id, then runner. A claim locks its runner and one job
+with SKIP LOCKED and no run, so it can neither wait on nor deadlock with a cancel.
+"""
+
+from ci.lifecycle.transitions.append_log import append_log
+from ci.lifecycle.transitions.approve_run import approve_run
+from ci.lifecycle.transitions.cancel import cancel_job, cancel_run
+from ci.lifecycle.transitions.claim import Assignment, claim, fail_unpreparable, repeat_claim
+from ci.lifecycle.transitions.complete import JobEnd, complete
+from ci.lifecycle.transitions.concurrency import settle
+from ci.lifecycle.transitions.create_run import Cause, create_run, create_startup_failure
+from ci.lifecycle.transitions.deadlines import act_on_deadline, lose_job, release_from_runner, requeue_job
+from ci.lifecycle.transitions.heartbeat import HeartbeatAnswer, heartbeat
+from ci.lifecycle.transitions.rerun import rerun
+from ci.lifecycle.transitions.runner_phase import finish_runner, start_runner
+from ci.lifecycle.transitions.update_steps import update_steps
+
+__all__ = [
+    "Assignment",
+    "Cause",
+    "HeartbeatAnswer",
+    "JobEnd",
+    "act_on_deadline",
+    "append_log",
+    "approve_run",
+    "cancel_job",
+    "cancel_run",
+    "claim",
+    "complete",
+    "create_run",
+    "create_startup_failure",
+    "fail_unpreparable",
+    "finish_runner",
+    "heartbeat",
+    "lose_job",
+    "release_from_runner",
+    "repeat_claim",
+    "requeue_job",
+    "rerun",
+    "settle",
+    "start_runner",
+    "update_steps",
+]

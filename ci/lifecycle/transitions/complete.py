@@ -1,0 +1,72 @@
+"""How does a job end by its own runner? Once; outputs kept, dependents released, the run concluded, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ci.lifecycle.errors import Conflict, InvalidInput
+from ci.lifecycle.transitions.advance import advance
+from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.lifecycle.transitions.moves import end
+from ci.lifecycle.transitions.update_steps import write_steps
+from ci.models import CancelReason, Conclusion, Job, JobState
+
+MAX_OUTPUTS = 100
+MAX_OUTPUT_KEY = 255
+MAX_OUTPUT_VALUE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    conclusion: str
+    reason: str
+
+
+@guarded
+def complete(
+    *,
+    job_id: int,
+    token: str,
+    conclusion: str,
+    outputs: Mapping[str, str] | None = None,
+    steps: Sequence[Mapping[str, Any]] = (),
+) -> JobEnd:
+    """End a running job; asked again, answer how it ended. A cancel that was asked before wins over what the runner says.
+
+    Raises NotFound, Unauthenticated, Conflict (not acknowledged), InvalidInput.
+    """
+    run, job = lock_job(job_id)
+    check_token(job, token)
+    if job.is_ended:
+        return JobEnd(str(job.conclusion), job.cancel_reason)
+    if job.state != JobState.RUNNING:
+        raise Conflict("The assignment is not acknowledged: send a heartbeat first.")
+    _check_outputs(outputs or {})
+    write_steps(job, steps)
+    ending = Conclusion.CANCELLED if job.cancel_reason else Conclusion(conclusion)
+    end(job, ending, note=_note(job, ending), outputs=dict(outputs or {}))
+    advance(run)
+    return JobEnd(str(job.conclusion), job.cancel_reason)
+
+
+def _check_outputs(outputs: Mapping[str, str]) -> None:
+    errors = {}
+    if len(outputs) > MAX_OUTPUTS:
+        errors["outputs"] = f"A job has at most {MAX_OUTPUTS} outputs."
+    for key, value in outputs.items():
+        if len(key) > MAX_OUTPUT_KEY or len(value) > MAX_OUTPUT_VALUE:
+            errors[key[:50]] = f"A name has at most {MAX_OUTPUT_KEY} characters, a value at most {MAX_OUTPUT_VALUE}."
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _note(job: Job, conclusion: str) -> str:
+    if not job.cancel_reason:
+        return ""
+    if job.cancel_reason == CancelReason.OWNER and job.cancelled_by is not None:
+        return f"Cancelled by {job.cancelled_by.get_username()}."
+    if job.cancel_reason == CancelReason.TIME_BUDGET:
+        return f"It ran longer than its timeout of {job.timeout_minutes:g} minutes."
+    return f"{CancelReason(job.cancel_reason).label}."

@@ -1,0 +1,106 @@
+"""Who of a concurrency group may go? At most one at a time, and of those who wait only the newest stays.
+
+Source: GitHub docs, "Control the concurrency of workflows and jobs".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Q
+
+from ci.lifecycle import events
+from ci.lifecycle.transitions.advance import advance, stop
+from ci.lifecycle.transitions.guard import guarded, lock_group, lock_jobs, lock_run
+from ci.lifecycle.transitions.moves import queue, write
+from ci.models import ACTIVE_STATES, CancelReason, ConcurrencyGroup, Hold, Job, JobState, Run, RunState
+
+Entrant = Run | Job
+
+WAITING_RUN = Q(state=RunState.WAITING, approval_pending=False)
+HELD_JOB = Q(state=JobState.BLOCKED, hold=Hold.CONCURRENCY)
+
+
+@guarded
+def settle(group_id: int) -> None:
+    """Supersede, then let the next one in. A function of the rows: once too often changes nothing."""
+    try:
+        group = lock_group(group_id)
+    except ConcurrencyGroup.DoesNotExist:
+        return
+    for run_id in sorted(_runs_concerned(group)):
+        lock_run(run_id)
+    waiting = _waiting(group)
+    if not waiting:
+        return
+    *older, newest = waiting
+    for entrant in older:
+        _supersede(entrant, newest)
+    if newest.cancel_in_progress:
+        for holder in _holders(group):
+            _supersede(holder, newest)
+    if not _holders(group):
+        _let_in(newest)
+
+
+def stop_run(run: Run, reason: CancelReason, *, note: str, actor: Any = None) -> int:
+    """Stop every job of a locked run that has not ended and was not asked to; returns how many."""
+    stopped = 0
+    for job in lock_jobs(run):
+        if not job.is_ended and not job.cancel_reason:
+            stop(job, reason, note=note, actor=actor)
+            stopped += 1
+    advance(run)
+    return stopped
+
+
+def _runs_concerned(group: ConcurrencyGroup) -> set[int]:
+    runs = Run.objects.filter(concurrency_group=group).exclude(state=RunState.ENDED)
+    jobs = Job.objects.filter(concurrency_group=group).exclude(state=JobState.ENDED)
+    return set(runs.values_list("id", flat=True)) | set(jobs.values_list("run_id", flat=True))
+
+
+def _waiting(group: ConcurrencyGroup) -> list[Entrant]:
+    runs = Run.objects.filter(WAITING_RUN, concurrency_group=group)
+    jobs = Job.objects.filter(HELD_JOB, concurrency_group=group)
+    return sorted([*runs, *jobs], key=_arrival)
+
+
+def _arrival(entrant: Entrant) -> tuple[datetime, int]:
+    return entrant.entered_group_at or entrant.created_at, entrant.pk
+
+
+def _holders(group: ConcurrencyGroup) -> list[Entrant]:
+    going = Job.objects.filter(concurrency_group=group, state__in=[JobState.QUEUED, *ACTIVE_STATES])
+    runs = Run.objects.filter(concurrency_group=group, state__in=[RunState.QUEUED, RunState.RUNNING])
+    return [*runs, *going]
+
+
+def _supersede(entrant: Entrant, by: Entrant) -> None:
+    name = by if isinstance(by, Run) else by.run
+    note = f"{name} took its place in the concurrency group."
+    if isinstance(entrant, Run):
+        stop_run(entrant, CancelReason.SUPERSEDED, note=note)
+        return
+    job = Job.objects.select_for_update(no_key=True).get(pk=entrant.pk)
+    if not job.is_ended and not job.cancel_reason:
+        stop(job, CancelReason.SUPERSEDED, note=note)
+        advance(job.run)
+
+
+def _let_in(entrant: Entrant) -> None:
+    if isinstance(entrant, Run):
+        start_run(entrant)
+        return
+    job = Job.objects.select_for_update(no_key=True).get(pk=entrant.pk)
+    queue(job)
+    advance(job.run)
+
+
+def start_run(run: Run) -> None:
+    """A locked run that waited goes: its jobs may be released."""
+    write(run, state=RunState.QUEUED)
+    Job.objects.filter(run=run, attempt=run.attempt, hold=Hold.RUN).update(hold=Hold.NEEDS, version=F("version") + 1)
+    events.record("run_queued", run=run, from_state=RunState.WAITING, to_state=RunState.QUEUED)
+    advance(run)

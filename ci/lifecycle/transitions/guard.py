@@ -1,0 +1,102 @@
+"""What does every guarded write share? One transaction, locks in one order, and retries within a bound."""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from django.db import OperationalError, connection, transaction
+
+from ci.lifecycle.errors import Conflict, NotFound, Unauthenticated
+from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner
+from forge.tokens import same_token
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RETRIES = 5
+# Serialization failure, deadlock, lock not available: another transaction was in the way, a later try may pass.
+RETRIED = frozenset({"40001", "40P01", "55P03"})
+
+
+def guarded(verb: Callable[P, R]) -> Callable[P, R]:
+    """Run `verb` in one transaction; after a deadlock or serialization failure run it anew, at most RETRIES times in all.
+
+    Inside a caller's transaction it joins that one and does not retry: only the whole can be run anew.
+    """
+
+    @functools.wraps(verb)
+    def transition(*args: P.args, **kwargs: P.kwargs) -> R:
+        if connection.in_atomic_block:
+            with transaction.atomic():
+                return verb(*args, **kwargs)
+        for attempt in range(1, RETRIES + 1):
+            try:
+                with transaction.atomic():
+                    return verb(*args, **kwargs)
+            except OperationalError as error:
+                if attempt == RETRIES or getattr(error.__cause__, "sqlstate", None) not in RETRIED:
+                    raise
+                time.sleep(random.uniform(0.005, 0.02) * attempt)
+        raise AssertionError("unreachable")
+
+    return transition
+
+
+# FOR NO KEY UPDATE everywhere: an event row's foreign key must not wait for the run's lock, or a claim, which takes no
+# run lock, could wait for a cancel that waits for it.
+
+
+def lock_group(group_id: int) -> ConcurrencyGroup:
+    return ConcurrencyGroup.objects.select_for_update(no_key=True).get(pk=group_id)
+
+
+def lock_run(run_id: int) -> Run:
+    """The run's lock covers its jobs too, except that a claim may take a queued one. Raises NotFound."""
+    try:
+        return Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    except Run.DoesNotExist:
+        raise NotFound("There is no such run; it may have been deleted.") from None
+
+
+def lock_jobs(run: Run) -> list[Job]:
+    """All jobs of the current attempt, those that may still move locked, in id order."""
+    moving = Job.objects.filter(run=run, attempt=run.attempt).exclude(state=JobState.ENDED).order_by("id")
+    locked = {job.pk: job for job in moving.select_for_update(no_key=True)}
+    jobs = Job.objects.filter(run=run, attempt=run.attempt).order_by("level", "key", "matrix_index")
+    return [locked.get(job.pk, job) for job in jobs]
+
+
+def lock_job(job_id: int) -> tuple[Run, Job]:
+    """The job's run, then the job. Raises NotFound."""
+    run_id = Job.objects.filter(pk=job_id).values_list("run_id", flat=True).first()
+    if run_id is None:
+        raise NotFound("There is no such job; its run may have been deleted.")
+    run = lock_run(run_id)
+    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).first()
+    if job is None:
+        raise NotFound("There is no such job; its run may have been deleted.")
+    job.run = run
+    return run, job
+
+
+def lock_runner(runner_id: int) -> Runner:
+    try:
+        return Runner.objects.select_for_update(no_key=True).get(pk=runner_id)
+    except Runner.DoesNotExist:
+        raise NotFound("There is no such runner; it may have been removed.") from None
+
+
+def check_token(job: Job, token: str) -> None:
+    """Under the lock: a token that was replaced between look-up and lock proves nothing any more."""
+    if not same_token(job.token_hash, token):
+        raise Unauthenticated()
+
+
+def check_version(row: Run | Job | Runner, version: int | None) -> None:
+    """Refuse a decision that was taken on an older version of the row than the one now locked."""
+    if version is not None and row.version != version:
+        raise Conflict(f"{row} has changed meanwhile: look again, then decide.")

@@ -1,0 +1,152 @@
+"""How does a locked job or run get from one state to the next, with its version and its event?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+
+from ci.lifecycle import events
+from ci.lifecycle.groups import settle_later
+from ci.models import ACTIVE_STATES, CancelReason, Conclusion, Job, JobState, Run, Runner, RunnerPhase, Step, StepState
+
+# state -> the states it may be reached from. Whatever is not here is a fault of the server and raises.
+ORIGINS: dict[str, frozenset[str]] = {
+    JobState.QUEUED: frozenset({JobState.BLOCKED, JobState.ASSIGNED, JobState.RUNNING}),
+    JobState.RUNNING: frozenset({JobState.ASSIGNED}),
+    JobState.ENDED: frozenset({JobState.BLOCKED, JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING}),
+}
+
+
+class IllegalMove(Exception):
+    """A transition asked for a move that the state table does not have."""
+
+
+def move(job: Job, state: str, *, kind: str, actor: Any = None, detail: str = "", **fields: Any) -> None:
+    """Write `state` and `fields` of a locked job, bump its version, record the event."""
+    if job.state not in ORIGINS[state]:
+        raise IllegalMove(f"job {job.pk}: {job.state} -> {state}")
+    before = job.state
+    write(job, state=state, hold="", **fields)
+    events.record(kind, job=job, runner=job.runner, from_state=before, to_state=state, actor=actor, detail=detail)
+
+
+def write(row: Job | Run | Runner, **fields: Any) -> None:
+    """Set fields of a locked row and bump its version."""
+    type(row).objects.filter(pk=row.pk).update(version=F("version") + 1, **fields)
+    for name, value in fields.items():
+        setattr(row, name, value)
+    row.version += 1
+
+
+def queue(job: Job, *, kind: str = "queued", detail: str = "") -> None:
+    """To the queue, for the first time or again, then in its old place: nothing of an earlier assignment is left."""
+    now = timezone.now()
+    if job.runner_id is not None:
+        Step.objects.filter(job=job).delete()
+    move(
+        job,
+        JobState.QUEUED,
+        kind=kind,
+        detail=detail,
+        queued_at=job.queued_at or now,
+        deadline_at=now + timedelta(seconds=settings.QUEUE_SECONDS),
+        runner=None,
+        runner_name="",
+        single_use=False,
+        token_hash=None,
+        poll_id="",
+        assigned_at=None,
+        started_at=None,
+        outputs={},
+    )
+    events.notify(events.JOB_QUEUED, job.label_set_id)
+    events.notify(events.DEADLINE_SET)
+
+
+def end(job: Job, conclusion: str, *, kind: str = "ended", note: str = "", actor: Any = None, **fields: Any) -> None:
+    """The one way a job ends. Steps that had not ended end with it; its runner is free again."""
+    was_active = job.state in ACTIVE_STATES
+    runner = job.runner if was_active else None
+    now = timezone.now()
+    move(
+        job,
+        JobState.ENDED,
+        kind=kind,
+        actor=actor,
+        detail=note,
+        conclusion=conclusion,
+        ended_at=now,
+        end_note=note[:1000],
+        deadline_at=None,
+        poll_id="",
+        **fields,
+    )
+    if was_active:
+        _end_steps(job, conclusion)
+        events.notify(events.JOB_CHANGED, job.pk)
+    if runner is not None:
+        free_runner(runner, job)
+    if job.concurrency_group_id is not None:
+        settle_later(job.concurrency_group_id)
+
+
+def _end_steps(job: Job, conclusion: str) -> None:
+    now = timezone.now()
+    left = Step.objects.filter(job=job).exclude(state=StepState.ENDED)
+    ending = Conclusion.FAILURE if conclusion == Conclusion.FAILURE else Conclusion.CANCELLED
+    left.filter(state=StepState.RUNNING).update(state=StepState.ENDED, conclusion=ending, ended_at=now)
+    left.filter(state=StepState.PENDING).update(state=StepState.ENDED, conclusion=Conclusion.SKIPPED)
+
+
+def ask_to_stop(job: Job, reason: CancelReason, *, actor: Any = None) -> None:
+    """Of an assigned or running job: note why it shall end, tell its runner, and give it the grace for its post steps."""
+    now = timezone.now()
+    fields: dict[str, Any] = {"cancel_reason": reason, "cancel_requested_at": now, "cancelled_by": actor}
+    if job.state == JobState.RUNNING:
+        fields["deadline_at"] = now + timedelta(seconds=settings.CANCEL_GRACE_SECONDS)
+    write(job, **fields)
+    events.record(
+        "cancel_requested",
+        job=job,
+        runner=job.runner,
+        from_state=job.state,
+        to_state=job.state,
+        actor=actor,
+        detail=reason.label,
+    )
+    events.notify(events.JOB_CHANGED, job.pk)
+    events.notify(events.DEADLINE_SET)
+
+
+def free_runner(runner: Runner, job: Job) -> None:
+    """The job of `runner` is over. A single-use runner is over with it; another one is idle again."""
+    locked = Runner.objects.select_for_update(no_key=True).filter(pk=runner.pk).first()
+    if locked is None or locked.is_done:
+        return
+    now = timezone.now()
+    if locked.ephemeral:
+        write(
+            locked,
+            phase=RunnerPhase.SUCCEEDED,
+            ready=False,
+            ended_at=now,
+            reason=f"Its job {job.name} has ended."[:500],
+        )
+    elif locked.phase == RunnerPhase.RUNNING:
+        write(locked, phase=RunnerPhase.PENDING)
+
+
+def lose_runner(runner: Runner, reason: str) -> None:
+    """A single-use runner that lost its assignment takes no other; another one may come back."""
+    locked = Runner.objects.select_for_update(no_key=True).filter(pk=runner.pk).first()
+    if locked is None or locked.is_done:
+        return
+    if locked.ephemeral:
+        write(locked, phase=RunnerPhase.FAILED, ready=False, ended_at=timezone.now(), reason=reason[:500])
+        events.record("runner_failed", runner=locked, to_state=RunnerPhase.FAILED, detail=reason)
+    elif locked.phase == RunnerPhase.RUNNING:
+        write(locked, phase=RunnerPhase.PENDING)

@@ -1,0 +1,64 @@
+"""How far has a job come? What its runner says of its steps; a finished step does not change again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from ci.lifecycle.errors import Conflict, InvalidInput, JobEnded
+from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.models import Conclusion, Job, JobState, Step, StepState
+
+MAX_STEPS = 1000
+MAX_ANNOTATIONS = 50
+MAX_SUMMARY = 1024 * 1024
+
+
+@guarded
+def update_steps(*, job_id: int, token: str, steps: Sequence[Mapping[str, Any]]) -> None:
+    """Note the steps. Raises NotFound, Unauthenticated, JobEnded, Conflict (not acknowledged yet), InvalidInput."""
+    _, job = lock_job(job_id)
+    check_token(job, token)
+    if job.is_ended:
+        raise JobEnded(str(job.conclusion), job.cancel_reason)
+    if job.state != JobState.RUNNING:
+        raise Conflict("The assignment is not acknowledged: send a heartbeat first.")
+    write_steps(job, steps)
+
+
+def write_steps(job: Job, reports: Sequence[Mapping[str, Any]]) -> None:
+    """Insert or update the steps of a locked job."""
+    known = {step.number: step for step in Step.objects.filter(job=job)}
+    for report in reports:
+        number = report["number"]
+        if number > MAX_STEPS:
+            raise InvalidInput({"number": f"A job has at most {MAX_STEPS} steps."})
+        step = known.setdefault(number, Step(job=job, number=number))
+        if step.state == StepState.ENDED:
+            continue
+        _apply(step, report)
+        step.save()
+
+
+def _apply(step: Step, report: Mapping[str, Any]) -> None:
+    state = StepState(report["state"])
+    step.name = str(report.get("name") or step.name)[:500]
+    step.started_at = _time(report.get("started_at")) or step.started_at
+    step.first_line = report.get("first_line", step.first_line)
+    step.line_count = report.get("line_count", step.line_count)
+    step.annotations = list(report.get("annotations") or step.annotations)[:MAX_ANNOTATIONS]
+    step.summary = str(report.get("summary") or step.summary)[:MAX_SUMMARY]
+    step.state = state
+    if state == StepState.ENDED:
+        step.conclusion = Conclusion(report.get("conclusion") or Conclusion.SUCCESS)
+        step.ended_at = _time(report.get("ended_at")) or timezone.now()
+
+
+def _time(value: Any) -> datetime | None:
+    if isinstance(value, str):
+        return parse_datetime(value)
+    return value if isinstance(value, datetime) else None

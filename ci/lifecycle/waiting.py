@@ -1,0 +1,69 @@
+"""Why does a job not run yet? One sentence for the person who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ci.lifecycle.matching import normalised, runners_in_scope
+from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Hold, Job, JobState, Runner
+
+
+def why(job: Job) -> str:
+    """What the job waits for; "" once it runs or has ended."""
+    if job.state == JobState.BLOCKED:
+        return _why_blocked(job)
+    if job.state == JobState.ASSIGNED:
+        return f"Given to runner {job.runner_name}, which has not begun yet."
+    return _why_queued(job) if job.state == JobState.QUEUED else ""
+
+
+def _why_blocked(job: Job) -> str:
+    if job.hold == Hold.NEEDS and job.needs:
+        unfinished = Job.objects.filter(run=job.run_id, attempt=job.attempt, key__in=job.needs)
+        names = unfinished.exclude(state=JobState.ENDED).values_list("key", flat=True).distinct()
+        return f"Waits for {', '.join(sorted(names)) or 'its needs'}."
+    if job.hold == Hold.MAX_PARALLEL:
+        return f"Waits for a place: max-parallel is {job.max_parallel}."
+    if job.hold == Hold.CONCURRENCY and job.concurrency_group is not None:
+        return f"Waits for the concurrency group {job.concurrency_group}."
+    if job.run.approval_pending:
+        return "Waits until somebody with write access approves the run."
+    if job.run.concurrency_group is not None:
+        return f"Its run waits for the concurrency group {job.run.concurrency_group}."
+    return Hold(job.hold).label + "."
+
+
+def _why_queued(job: Job) -> str:
+    runners = [runner for runner in runners_in_scope(job.run) if runner.phase not in TERMINAL_PHASES]
+    if not runners:
+        return "There is no runner for this repository: register one."
+    wanted = normalised(job.runs_on)
+    fitting = [runner for runner in runners if set(wanted) <= set(normalised(runner.labels))]
+    if not fitting:
+        return _missing(wanted, runners)
+    online = [runner for runner in fitting if runner.is_online]
+    if not online:
+        return f"{_count(fitting, 'fits', 'fit')}, none is online."
+    free = [runner for runner in online if not runner.paused]
+    if not free:
+        return (
+            f"{_count(online, 'fits', 'fit')}, all are paused." if len(online) > 1 else "1 runner fits, it is paused."
+        )
+    busy = set(Job.objects.filter(runner__in=free, state__in=ACTIVE_STATES).values_list("runner", flat=True))
+    if len(busy) == len(free):
+        return f"{_count(free, 'fits', 'fit')}, {'both are' if len(free) == 2 else 'all are' if len(free) > 2 else 'it is'} busy."
+    return "A fitting runner is free and should take it any moment."
+
+
+def _missing(wanted: Sequence[str], runners: Sequence[Runner]) -> str:
+    offered = {label for runner in runners for label in normalised(runner.labels)}
+    missing = [label for label in wanted if label not in offered]
+    if len(missing) == 1:
+        return f"No runner has the label {missing[0]}."
+    if missing:
+        return f"No runner has the labels {', '.join(missing)}."
+    return f"No runner has all of the labels {', '.join(wanted)}."
+
+
+def _count(runners: Sequence[Runner], one: str, many: str) -> str:
+    return f"{len(runners)} runner{'s' if len(runners) != 1 else ''} {many if len(runners) != 1 else one}"
