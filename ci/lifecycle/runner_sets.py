@@ -25,7 +25,7 @@ def save_runner_set(
     *, runner_set_id: int | None, fields: Mapping[str, Any], version: int | None, actor: Any
 ) -> RunnerSet:
     """
-    Make a runner set (`runner_set_id` None), or change `fields` of one that still has the `version` they were taken from.
+    Make a runner set (`runner_set_id` None), or change `fields` of one that still has `version`.
 
     A change of labels, launcher or template counts `spec_revision` up. The scope is fixed once the set is made. Raises
     InvalidInput, NotFound, and Conflict where the set has changed since `version` (None: whatever it is now).

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from typing import cast
+
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 
@@ -30,3 +33,8 @@ def get_repository(request: HttpRequest, owner: str, name: str, *, need: Need = 
     if need is not can_read and not need(request.user, repository):
         raise PermissionDenied("Your role in this repository does not allow this. Ask its owner for a higher one.")
     return repository
+
+
+def signed_in(request: HttpRequest) -> User:
+    """The user behind a view that requires signing in."""
+    return cast(User, request.user)

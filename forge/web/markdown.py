@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 # Both parsers take time with the length of the text, the second also with the depth of its tags: about two seconds
 # at these limits for the worst text, a few milliseconds for an ordinary one.
-MAX_CHARACTERS = 256 * 1024
+MAX_CHARACTERS = 128 * 1024
 MAX_TAGS = 10_000
 
 _WITH_HTML = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
