@@ -1,0 +1,124 @@
+"""What do the words on the command line ask of the runner?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ci.runner import VERSION, environment
+from ci.runner.client import ApiError, Client, GaveUp
+from ci.runner.config import DEFAULT_FILE, DEFAULT_WORK, Config, ConfigError, check_url, default_labels, read_labels
+from ci.runner.worker import Worker, report
+from ci.runner.workspace import WorkError, lock
+
+TOKEN_VARIABLE = "FORGE_REGISTRATION_TOKEN"
+REGISTER_SECONDS = 60.0
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m ci.runner", description="Runs the jobs of a Forge CI server.")
+    top.add_argument("--version", action="version", version=VERSION)
+    commands = top.add_subparsers(dest="command", required=True)
+    register = commands.add_parser("register", help="make this machine known to a forge")
+    register.add_argument("--url", required=True, help="address of the forge")
+    register.add_argument("--token", help=f"registration token (frg_…); else from ${TOKEN_VARIABLE}")
+    register.add_argument(
+        "--name", default=platform.node() or "runner", help="name on the forge's pages (default: the host name)"
+    )
+    register.add_argument("--labels", default=",".join(default_labels()), help="comma-separated (default: %(default)s)")
+    register.add_argument("--ephemeral", action="store_true", help="run one job, then be forgotten")
+    _add_config(register)
+    for name, text in (("run", "run jobs until told to stop"), ("once", "run one job and exit")):
+        command = commands.add_parser(name, help=text)
+        _add_config(command)
+        command.add_argument(
+            "--work", type=Path, default=Path(DEFAULT_WORK), help="folder for the jobs' files (default: ./%(default)s)"
+        )
+        command.add_argument(
+            "--pass-env",
+            default="",
+            metavar="NAMES",
+            help="comma-separated names of environment variables that jobs may see",
+        )
+    return top
+
+
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--config", type=Path, default=Path(DEFAULT_FILE), help="configuration file (default: ./%(default)s)"
+    )
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit status: 0 clean, 1 failure, 2 usage or configuration."""
+    args = parser().parse_args(argv)
+    try:
+        if args.command == "register":
+            return _register(args)
+        return _work(args, once=args.command == "once")
+    except (ConfigError, WorkError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _register(args: argparse.Namespace) -> int:
+    url = check_url(args.url)
+    token = args.token or os.environ.get(TOKEN_VARIABLE, "")
+    if not token:
+        raise ConfigError(f"A registration token is needed: give --token or set {TOKEN_VARIABLE}.")
+    body = {
+        "name": args.name,
+        "labels": read_labels(args.labels),
+        "ephemeral": args.ephemeral,
+        "version": VERSION,
+        "os": environment.system().lower(),
+        "arch": environment.architecture().lower(),
+    }
+    client = Client(url, report=report)
+    deadline = time.monotonic() + REGISTER_SECONDS
+    try:
+        _, answer = client.call("POST", "runners", token=token, body=body, stop=lambda: time.monotonic() > deadline)
+        config = Config(
+            url=url,
+            id=int(answer["id"]),
+            name=str(answer["name"]),
+            token=str(answer["token"]),
+            labels=tuple(str(label) for label in answer["labels"]),
+            ephemeral=bool(answer.get("ephemeral", args.ephemeral)),
+        )
+    except ApiError as error:
+        print(_refusal(error, url), file=sys.stderr)
+        return 1
+    except GaveUp:
+        print(
+            f"{url} did not answer within {REGISTER_SECONDS:.0f} s. Is the forge running, and the address right?",
+            file=sys.stderr,
+        )
+        return 1
+    except (KeyError, TypeError, ValueError):
+        print(f"{url} did not answer as a forge's runner API does. Is the address right?", file=sys.stderr)
+        return 1
+    finally:
+        client.close()
+    config.save(args.config)
+    print(f"Runner {config.name} is registered at {url}; its configuration is {args.config}.")
+    return 0
+
+
+def _refusal(error: ApiError, url: str) -> str:
+    if error.status == 401:
+        return f"{url} does not accept this registration token. It may be revoked or mistyped; make a new one."
+    return f"{url} refused the registration: {error}"
+
+
+def _work(args: argparse.Namespace, *, once: bool) -> int:
+    config = Config.load(args.config)
+    work = args.work.resolve()
+    with lock(work):
+        names = frozenset(name.strip() for name in args.pass_env.split(",") if name.strip())
+        return Worker(config, work=work, once=once, pass_env=names).run()

@@ -1,0 +1,28 @@
+"""What time is it at the forge?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+# The Date header counts whole seconds, and the answer took a while: less than this is no difference.
+TOLERANCE = 3.0
+
+
+def skew(date_header: str | None) -> float:
+    """Seconds the forge's clock is ahead of this machine's, by the Date header of an answer."""
+    try:
+        ahead = (parsedate_to_datetime(date_header or "") - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
+    return ahead if abs(ahead) > TOLERANCE else 0.0
+
+
+def seconds_until(moment: object, *, ahead: float) -> float | None:
+    """Seconds until an ISO 8601 time of the forge, whose clock is `ahead` of ours; None where there is none."""
+    if not isinstance(moment, str):
+        return None
+    try:
+        return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds() - ahead
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,90 @@
+"""Which forge does this runner belong to, and by which token?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ci.runner import environment
+
+DEFAULT_FILE = ".runner"
+DEFAULT_WORK = "_work"
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}")
+
+
+class ConfigError(Exception):
+    """The configuration or an argument is wrong; the text says which and what to do."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What registration wrote down."""
+
+    url: str
+    id: int
+    name: str
+    token: str
+    labels: tuple[str, ...]
+    ephemeral: bool = False
+
+    def save(self, file: Path) -> None:
+        """Write the file so that only its owner reads it, whole or not at all. Raises ConfigError."""
+        fresh = file.with_name(file.name + ".new")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh.unlink(missing_ok=True)
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as stream:
+                json.dump(asdict(self), stream, indent=2)
+                stream.write("\n")
+            fresh.replace(file)
+        except OSError as error:
+            raise ConfigError(f"The configuration {file} cannot be written: {error.strerror}") from error
+
+    @classmethod
+    def load(cls, file: Path) -> Config:
+        """Raises ConfigError."""
+        try:
+            body = json.loads(file.read_text())
+            return cls(
+                url=check_url(body["url"]),
+                id=int(body["id"]),
+                name=str(body["name"]),
+                token=str(body["token"]),
+                labels=tuple(str(label) for label in body["labels"]),
+                ephemeral=bool(body.get("ephemeral", False)),
+            )
+        except FileNotFoundError as error:
+            raise ConfigError(f"There is no configuration {file}. Run `python -m ci.runner register` first.") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"The configuration {file} cannot be read ({error}). Register the runner again."
+            ) from error
+
+
+def check_url(url: object) -> str:
+    """The forge's address without a trailing slash. Raises ConfigError."""
+    text = str(url).strip().rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ConfigError(f"'{text}' is no address of a forge; it must look like https://forge.example.org")
+    return text
+
+
+def read_labels(text: str) -> list[str]:
+    """Labels of a comma-separated list, without repeats. Raises ConfigError."""
+    labels = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    for label in labels:
+        if not _LABEL.fullmatch(label):
+            raise ConfigError(f"'{label}' is no label: letters, digits and _ . : / - only, at most 100")
+    if not labels:
+        raise ConfigError("At least one label is needed, for example --labels self-hosted,linux")
+    return labels
+
+
+def default_labels() -> list[str]:
+    return ["self-hosted", environment.system().lower(), environment.architecture().lower(), "ubuntu-latest"]

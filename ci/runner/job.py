@@ -1,0 +1,330 @@
+"""How does one job run from its acknowledgement to its end?"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ci.runner import VERSION, git
+from ci.runner.client import ApiError, Client, GaveUp
+from ci.runner.console import Console
+from ci.runner.containers import check as check_containers
+from ci.runner.control import Control, Guard
+from ci.runner.heartbeat import Heartbeat
+from ci.runner.logstream import LogStream
+from ci.runner.masks import Masks
+from ci.runner.metadata import with_ids
+from ci.runner.payload import Payload, mapping
+from ci.runner.process import end_orphans
+from ci.runner.session import Scope, Session, StepFailure
+from ci.runner.steps import Steps
+from ci.runner.uses import Pre, title
+from ci.runner.workspace import Folders, WorkError
+
+STOP_PATIENCE = 10.0
+LONGEST_REPORT = 24 * 3600.0
+OUTPUT_LIMIT = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Host:
+    """The runner that the job runs on."""
+
+    name: str
+    labels: tuple[str, ...]
+    pass_env: frozenset[str] = frozenset()
+
+
+class Job:
+    """One job. `run` returns when everything about it is on the forge, or it is no longer ours."""
+
+    def __init__(
+        self,
+        payload: Payload,
+        *,
+        client: Client,
+        folders: Folders,
+        host: Host,
+        report: Callable[[str], None],
+    ) -> None:
+        self.payload = payload
+        self.control = Control(grace=payload.cancel_grace_seconds)
+        self._client = client
+        self._folders = folders
+        self._host = host
+        self._report = report
+        self._masks = Masks([payload.token, *payload.masks, *payload.secrets.values()])
+        self._consoles: list[Console] = []
+        self._outputs: dict[str, str] = {}
+        self._heartbeat = Heartbeat(client, job_id=payload.id, token=payload.token, control=self.control)
+
+    def run(self) -> str:
+        """The job's conclusion, or why it was dropped."""
+        try:
+            self._heartbeat.acknowledge()
+        except (ApiError, GaveUp) as error:
+            return f"dropped before its start: {error}"
+        self._folders.root.mkdir(parents=True, exist_ok=True)
+        spool = self._folders.root / f".spool-{self.payload.id}"
+        self._log = LogStream(
+            self._client,
+            job_id=self.payload.id,
+            token=self.payload.token,
+            control=self.control,
+            spool=spool,
+            first=self.payload.log_offset,
+            report=self._report,
+        )
+        self._heartbeat.start()
+        self._log.start()
+        try:
+            conclusion = self._work()
+            return self._finish(conclusion)
+        finally:
+            self._heartbeat.stop()
+            end_orphans(self._tracking)
+            spool.unlink(missing_ok=True)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        try:
+            self._folders.clean()
+        except (OSError, WorkError) as error:
+            # The next job's set-up tries again and says so in its log.
+            self._report(str(error))
+
+    @property
+    def _tracking(self) -> str:
+        return f"forge_{self.payload.id}_{self.payload.assignment}."
+
+    def _work(self) -> str:
+        """Set up, run, clean up. A fault of the runner itself ends the job as a failure that says so."""
+        setup = self._console("Set up job")
+        setup.begin()
+        try:
+            session = Session(
+                self.payload,
+                folders=self._folders,
+                masks=self._masks,
+                control=self.control,
+                runner_name=self._host.name,
+                pass_env=self._host.pass_env,
+            )
+            return self._stages(session, setup)
+        except Exception as error:  # noqa: BLE001 (the job must end, with a reason, whatever happened)
+            self._report(self._masks.hide("".join(traceback.format_exception(error))))
+            self._consoles[-1].error(f"The runner failed: {type(error).__name__}: {error}")
+            for console in self._consoles:
+                if console.conclusion is None:
+                    console.end("failure")
+            return "cancelled" if self.control.cancelled else "failure"
+
+    def _stages(self, session: Session, setup: Console) -> str:
+        steps = Steps(session)
+        scope = Scope()
+        guard = Guard(self.control, survives=lambda: True)
+        definitions = with_ids(self.payload.steps)
+        pres = self._set_up(session, steps, scope, definitions, setup, guard)
+        if pres is None:
+            session.failed = True
+            for definition in definitions:
+                self._console(title(session, scope, definition)).end("skipped")
+        else:
+            self._run_steps(session, steps, scope, definitions, pres, guard)
+        self._complete(session, scope)
+        return session.status
+
+    def _console(self, name: str) -> Console:
+        console = Console(
+            number=len(self._consoles) + 1,
+            name=name,
+            log=self._log,
+            masks=self._masks,
+            debug=self._debug,
+        )
+        self._consoles.append(console)
+        return console
+
+    _debug = False
+
+    def _set_up(
+        self,
+        session: Session,
+        steps: Steps,
+        scope: Scope,
+        definitions: list[dict[str, Any]],
+        console: Console,
+        guard: Guard,
+    ) -> list[Pre] | None:
+        """Make everything ready; the pre stages to run, or None where the job cannot start."""
+        self._debug = session.debug
+        self._introduce(console)
+        try:
+            if self.control.cancelled:
+                raise StepFailure("The job was cancelled before it began.")
+            self._folders.prepare()
+            event = self._folders.temp / "_github_workflow" / "event.json"
+            event.parent.mkdir(parents=True)
+            event.write_text(json.dumps(self.payload.github.get("event") or {}, indent=2), encoding="utf-8")
+            self._evaluate_env(session, scope)
+            check_containers(session, scope, self.payload.definition, runner=self._host.name)
+            if any(definition.get("uses") for definition in definitions):
+                console.print("Prepare all required actions")
+            pres = steps.uses.prepare(scope, definitions, console=console, guard=Guard(self.control))
+            console.print(f"Complete job name: {self.payload.name}")
+            console.end("success")
+            return pres
+        except (StepFailure, WorkError) as error:
+            console.error(str(error))
+        except OSError as error:
+            console.error(f"The work folder {self._folders.root} cannot be used: {error.strerror}")
+        console.end("cancelled" if self.control.cancelled else "failure")
+        return None
+
+    def _introduce(self, console: Console) -> None:
+        console.print(f"Current runner version: '{VERSION}'")
+        console.print("##[group]Runner")
+        console.print(f"Runner name: {self._host.name}")
+        console.print(f"Labels: {', '.join(self._host.labels)}")
+        console.print("##[endgroup]")
+        console.print("##[group]Operating System")
+        console.print(f"{platform.system()} {platform.release()} {platform.machine()}")
+        console.print(f"Python {platform.python_version()}, git {git.version() or 'not found'}")
+        console.print("##[endgroup]")
+
+    def _evaluate_env(self, session: Session, scope: Scope) -> None:
+        """Workflow env, job env over it, and the defaults of run steps."""
+        functions = session.functions(scope)
+        for level, value in (("workflow", self.payload.workflow_env), ("job", self.payload.definition.get("env"))):
+            session.env |= session.texts(value, session.contexts(scope), functions, what=f"the {level}'s env")
+        for defaults in (self.payload.workflow_defaults, self.payload.definition.get("defaults")):
+            given = session.evaluate(
+                mapping(defaults).get("run"), session.contexts(scope), functions, what="defaults.run"
+            )
+            session.run_defaults |= mapping(given)
+
+    def _run_steps(
+        self,
+        session: Session,
+        steps: Steps,
+        scope: Scope,
+        definitions: list[dict[str, Any]],
+        pres: list[Pre],
+        guard: Guard,
+    ) -> None:
+        pre_consoles = [self._console(pre.name) for pre in pres]
+        consoles = [self._console(title(session, scope, definition)) for definition in definitions]
+        for console in (*pre_consoles, *consoles):
+            console.announce()
+        for pre, console in zip(pres, pre_consoles, strict=True):
+            self._stage(session, console, pre.run, pre.holds, guard)
+        for definition, console in zip(definitions, consoles, strict=True):
+            if self.control.over:
+                console.end("cancelled" if session.control.cancelled else "skipped")
+                continue
+            console.rename(title(session, scope, definition))
+            console.begin()
+            console.end(steps.perform(scope, definition, key=str(definition["id"]), console=console, parent=guard))
+        for post in reversed(scope.posts):
+            if self.control.over:
+                break
+            self._stage(session, self._console(post.name), post.run, post.holds, guard)
+
+    def _stage(
+        self,
+        session: Session,
+        console: Console,
+        run: Callable[[Console, Guard], None],
+        holds: Callable[[], bool],
+        guard: Guard,
+    ) -> None:
+        """A pre or post step. It goes on through a cancel: cleaning up is what it is there for."""
+        console.begin()
+        try:
+            if not holds():
+                console.end("skipped")
+                return
+            run(console, guard)
+            console.end("success")
+        except StepFailure as error:
+            if self.control.over:
+                console.error("The operation was canceled.")
+                console.end("cancelled")
+                return
+            if str(error):
+                console.error(str(error))
+            session.failed = True
+            console.end("failure")
+
+    def _complete(self, session: Session, scope: Scope) -> None:
+        console = self._console("Complete job")
+        console.begin()
+        if self.control.stopped:
+            console.error(f"The job was stopped: {self.control.stopped}")
+        elif self.control.cancel_reason and self.control.over:
+            console.error("The job did not end within the time a cancelled job has, and was stopped.")
+        try:
+            self._evaluate_outputs(session, scope, console)
+        except StepFailure as error:
+            console.error(str(error))
+            session.failed = True
+        console.print("Cleaning up orphan processes")
+        for pid in end_orphans(self._tracking):
+            console.print(f"Terminate orphan process: pid ({pid})")
+        console.end("success" if session.status == "success" or not console.has_errors else "failure")
+
+    def _evaluate_outputs(self, session: Session, scope: Scope, console: Console) -> None:
+        """A value with a secret in it is left out, as on GitHub: outputs are shown and stored in clear."""
+        outputs = self.payload.definition.get("outputs")
+        found = session.texts(outputs, session.contexts(scope), session.functions(scope), what="outputs")
+        for name, value in found.items():
+            if self._masks.found_in(value):
+                console.warning(f"Skip output '{name}' since it may contain secret.")
+            elif len(value.encode("utf-8", "replace")) > OUTPUT_LIMIT:
+                console.warning(f"Skip output '{name}' since it is larger than {OUTPUT_LIMIT // 1024} KiB.")
+            else:
+                self._outputs[name] = value
+                console.print(f"Set output '{name}'")
+
+    def _finish(self, conclusion: str) -> str:
+        """Send the last lines, then the end; both as often as it takes."""
+        self._log.close(patience=STOP_PATIENCE if self.control.stopped else LONGEST_REPORT)
+        if self.control.abandoned:
+            return f"dropped: {self.control.abandoned}"
+        body = {
+            "conclusion": conclusion,
+            "outputs": self._outputs,
+            "steps": [console.report() for console in self._consoles],
+        }
+        try:
+            return self._send_end(body)
+        except ApiError as error:
+            if error.job_is_gone or error.status not in (400, 413):
+                return f"dropped: {error}"
+            self._report(f"job {self.payload.id}: its end is sent without steps and outputs: {error}")
+        try:
+            return self._send_end(
+                {"conclusion": "failure" if conclusion == "success" else conclusion, "outputs": {}, "steps": []}
+            )
+        except ApiError as error:
+            return f"dropped: {error}"
+
+    def _send_end(self, body: dict[str, Any]) -> str:
+        began = time.monotonic()
+
+        def stop() -> bool:
+            limit = STOP_PATIENCE if self.control.stopped else LONGEST_REPORT
+            return self.control.abandoned is not None or time.monotonic() > began + limit
+
+        try:
+            _, answer = self._client.call(
+                "POST", f"jobs/{self.payload.id}/complete", token=self.payload.token, body=body, stop=stop
+            )
+        except GaveUp:
+            return "dropped: the forge did not answer"
+        return str(answer.get("conclusion") or body["conclusion"])

@@ -1,0 +1,246 @@
+"""What do all steps of one job share?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ci.runner import environment
+from ci.runner.console import Console
+from ci.runner.control import Control, Guard
+from ci.runner.hash_files import HashError, hash_files
+from ci.runner.masks import Masks
+from ci.runner.payload import Payload, mapping
+from ci.runner.workspace import Folders
+from ci.workflow.expressions import ExpressionError, condition, render, to_string, truthy
+
+Functions = dict[str, Callable[..., object]]
+
+
+class StepFailure(Exception):
+    """The step cannot go on; the text is for its log."""
+
+
+@dataclass
+class ActionState:
+    """What the stages of one use of an action (pre, main, post) hand on to each other."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    has_post: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which action the running steps belong to: what `github.action_*` says."""
+
+    path: Path | None = None
+    repository: str = ""
+    ref: str = ""
+
+
+@dataclass
+class Post:
+    """Something to do after the job's steps, in the reverse order of registration."""
+
+    name: str
+    run: Callable[[Console, Guard], None]
+    holds: Callable[[], bool]
+
+
+@dataclass
+class Scope:
+    """One list of steps with contexts of its own: the job's, or that of a composite action."""
+
+    trail: tuple[str, ...] = ()
+    steps: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    place: Place = field(default_factory=Place)
+    failed: bool = False
+    posts: list[Post] = field(default_factory=list)
+
+    @property
+    def composite(self) -> bool:
+        return bool(self.trail)
+
+
+class Session:
+    """The running job: its payload, folders, environment and state."""
+
+    def __init__(
+        self,
+        payload: Payload,
+        *,
+        folders: Folders,
+        masks: Masks,
+        control: Control,
+        runner_name: str,
+        pass_env: frozenset[str] = frozenset(),
+    ) -> None:
+        self.payload = payload
+        self.folders = folders
+        self.masks = masks
+        self.control = control
+        self.failed = False
+        self.env: dict[str, str] = {}
+        self.paths: list[str] = []
+        self.run_defaults: dict[str, Any] = {}
+        self.states: dict[tuple[str, ...], ActionState] = {}
+        self.base_env = environment.passed(pass_env)
+        self.debug = self._wants_debug()
+        self.tracking = f"forge_{payload.id}_{payload.assignment}."
+        self._processes = 0
+        self._github = {
+            **payload.github,
+            "workspace": str(folders.workspace),
+            "event_path": str(folders.temp / "_github_workflow" / "event.json"),
+            "job": payload.key,
+            "token": payload.token,
+        }
+        self.runner = {
+            "name": runner_name,
+            "os": environment.system(),
+            "arch": environment.architecture(),
+            "temp": str(folders.temp),
+            "tool_cache": str(folders.tool_cache),
+            "workspace": str(folders.pipeline),
+            "environment": "self-hosted",
+            "debug": "1" if self.debug else "",
+        }
+
+    def _wants_debug(self) -> bool:
+        """GitHub docs, "Enabling debug logging": a secret or variable ACTIONS_STEP_DEBUG that says true."""
+        given = {**mapping(self.payload.contexts.get("vars")), **self.payload.secrets}
+        return str(given.get("ACTIONS_STEP_DEBUG", "")).lower() == "true"
+
+    @property
+    def status(self) -> str:
+        """`job.status`: cancelled wins over failure."""
+        if self.control.cancelled:
+            return "cancelled"
+        return "failure" if self.failed else "success"
+
+    @property
+    def server_url(self) -> str:
+        return str(self._github.get("server_url") or "").rstrip("/")
+
+    @property
+    def workspace(self) -> Path:
+        return self.folders.workspace
+
+    def next_marker(self) -> str:
+        """A tracking id for one more program; all of a job's begin alike."""
+        self._processes += 1
+        return f"{self.tracking}{self._processes}."
+
+    def github(self, scope: Scope, *, action: str = "", place: Place | None = None) -> dict[str, Any]:
+        """The `github` context of a step."""
+        where = place or scope.place
+        status = "failure" if scope.composite and scope.failed and not self.control.cancelled else self.status
+        return {
+            **self._github,
+            "action": action,
+            "action_path": str(where.path) if where.path and scope.composite else "",
+            "action_repository": where.repository,
+            "action_ref": where.ref,
+            "action_status": status,
+        }
+
+    def contexts(
+        self, scope: Scope, *, env: Mapping[str, str] | None = None, action: str = "", place: Place | None = None
+    ) -> dict[str, Any]:
+        """Every context a step may read. Secrets are not for composite actions (GitHub docs, "Contexts")."""
+        given = self.payload.contexts
+        found: dict[str, Any] = {
+            "github": self.github(scope, action=action, place=place),
+            "env": {**self.env, **scope.env, **(env or {})},
+            "job": {"status": self.status},
+            "steps": scope.steps,
+            "runner": {key: value for key, value in self.runner.items() if value},
+            "strategy": mapping(given.get("strategy")),
+            "matrix": mapping(given.get("matrix")),
+            "needs": mapping(given.get("needs")),
+            "vars": mapping(given.get("vars")),
+            "inputs": mapping(given.get("inputs")) if scope.inputs is None else scope.inputs,
+        }
+        if not scope.composite:
+            found["secrets"] = dict(self.payload.secrets)
+        return found
+
+    def functions(self, scope: Scope, *, as_cancelled: bool = False) -> Functions:
+        """The status functions and hashFiles as they answer now, or as they would once the job is cancelled."""
+        cancelled = as_cancelled or self.control.cancelled
+        failed = scope.failed if scope.composite else self.failed
+        return {
+            "always": lambda: True,
+            "cancelled": lambda: cancelled,
+            "success": lambda: not cancelled and not failed,
+            "failure": lambda: not cancelled and failed,
+            "hashFiles": self._hash,
+        }
+
+    def _hash(self, *patterns: object) -> str:
+        try:
+            return hash_files(self.workspace, [to_string(pattern) for pattern in patterns])
+        except HashError as error:
+            raise StepFailure(str(error)) from error
+
+    def evaluate(self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str) -> Any:
+        """The value with every expression in it replaced, in lists and mappings too. Raises StepFailure."""
+        if isinstance(value, str):
+            try:
+                return render(value, contexts, functions)
+            except ExpressionError as error:
+                raise StepFailure(f"The expression in {what} cannot be evaluated: {error}") from error
+        if isinstance(value, Mapping):
+            return {
+                to_string(self.evaluate(str(key), contexts, functions, what=what)): self.evaluate(
+                    item, contexts, functions, what=f"{what}.{key}"
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self.evaluate(item, contexts, functions, what=what) for item in value]
+        return value
+
+    def texts(
+        self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str
+    ) -> dict[str, str]:
+        """An `env`, `with` or `outputs` mapping, evaluated to texts. Raises StepFailure."""
+        found = self.evaluate(value, contexts, functions, what=what)
+        if found is None or found == "":
+            return {}
+        if not isinstance(found, Mapping):
+            raise StepFailure(f"{what} must be a mapping of names to values")
+        return {str(name): to_string(item) for name, item in found.items()}
+
+    def text(self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str) -> str:
+        return to_string(self.evaluate(value, contexts, functions, what=what))
+
+    def flag(self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str) -> bool:
+        return truthy(self.evaluate(value, contexts, functions, what=what))
+
+    def holds(self, text: Any, contexts: Mapping[str, object], functions: Functions) -> bool:
+        """An `if`. Raises StepFailure."""
+        try:
+            return condition(text, contexts, functions)
+        except ExpressionError as error:
+            raise StepFailure(f"The `if` condition '{str(text)[:200]}' cannot be evaluated: {error}") from error
+
+    def environment(
+        self,
+        scope: Scope,
+        *,
+        env: Mapping[str, str],
+        action: str = "",
+        place: Place | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """All variables of a step's program: the system's, the workflow's, the step's, and the runner's own on top."""
+        merged = {**self.base_env, **self.env, **scope.env, **env}
+        merged["PATH"] = ":".join([*reversed(self.paths), merged.get("PATH", "")]).rstrip(":")
+        merged.update(environment.defaults(self.github(scope, action=action, place=place), self.runner))
+        merged.update(extra or {})
+        return {name: value.replace("\0", "\ufffd") for name, value in merged.items() if name and "=" not in name}

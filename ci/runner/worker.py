@@ -1,0 +1,162 @@
+"""How does the runner wait for jobs, and when does it stop?"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+from ci.runner import VERSION, environment
+from ci.runner.client import ApiError, Client, GaveUp
+from ci.runner.config import Config
+from ci.runner.job import Host, Job
+from ci.runner.payload import Payload, PayloadError
+from ci.runner.workspace import Folders
+
+POLL_SECONDS = 50.0
+# An answer without a job that came at once must not become a busy loop.
+SHORTEST_POLL = 1.0
+LAST_POLL_SECONDS = 5.0
+
+
+class _Interrupted(BaseException):
+    """A signal arrived while a poll was waiting. Not an Exception, so that no library swallows it."""
+
+
+def report(text: str) -> None:
+    """A line of the runner's own log."""
+    print(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {text}", file=sys.stderr, flush=True)
+
+
+class Worker:
+    """Takes jobs one after the other. The first SIGTERM or SIGINT lets the job in hand end, the second stops it."""
+
+    def __init__(self, config: Config, *, work: Path, once: bool, pass_env: frozenset[str] = frozenset()) -> None:
+        self._config = config
+        self._work = work
+        self._once = once or config.ephemeral
+        self._pass_env = pass_env
+        self._client = Client(config.url, report=report)
+        self._signals = 0
+        self._polling = False
+        self._job: Job | None = None
+        self._labels = config.labels
+
+    def run(self) -> int:
+        """The exit status: 0 after a clean end, 1 where the forge refused this runner."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._signalled)
+        try:
+            self._introduce()
+            report(f"runner {self._config.name} ({', '.join(self._labels)}) waits for jobs of {self._config.url}")
+            while self._signals == 0:
+                payload = self._poll()
+                if payload is not None:
+                    self._run_job(payload)
+                    if self._once:
+                        break
+        except GaveUp:
+            pass
+        except ApiError as error:
+            report(_refusal(error))
+            return 1
+        finally:
+            self._client.close()
+        report("runner stopped")
+        return 0
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self._signals += 1
+        if self._job is not None:
+            if self._signals == 1:
+                report("will stop after the job in hand; a second signal ends it at once")
+            else:
+                self._job.control.stop("the runner was told twice to stop")
+        if self._polling:
+            # Only once: a second signal must not break the handling of the first.
+            self._polling = False
+            raise _Interrupted
+
+    def _stopping(self) -> bool:
+        return self._signals > 0
+
+    def _introduce(self) -> None:
+        """Tell the forge which program this is now, and learn the labels it knows."""
+        body = {"version": VERSION, "os": environment.system().lower(), "arch": environment.architecture().lower()}
+        _, answer = self._client.call("PATCH", "runners/self", token=self._config.token, body=body, stop=self._stopping)
+        labels = answer.get("labels")
+        if isinstance(labels, list):
+            self._labels = tuple(str(label) for label in labels)
+
+    def _poll(self) -> Payload | None:
+        """One job; None after a signal. One poll_id until an answer came, so that a lost answer is given again."""
+        poll_id = uuid.uuid4().hex
+        while self._signals == 0:
+            began = time.monotonic()
+            try:
+                self._polling = True
+                if self._signals:
+                    raise _Interrupted
+                status, body = self._fetch(poll_id, wait=POLL_SECONDS, stop=self._stopping)
+                self._polling = False
+            except _Interrupted:
+                self._polling = False
+                return self._last_poll(poll_id)
+            except GaveUp:
+                return self._last_poll(poll_id)
+            finally:
+                self._polling = False
+            if payload := self._read(status, body):
+                return payload
+            poll_id = uuid.uuid4().hex
+            if time.monotonic() - began < SHORTEST_POLL and self._signals == 0:
+                time.sleep(SHORTEST_POLL)
+        return None
+
+    def _fetch(self, poll_id: str, *, wait: float, stop: Callable[[], bool]) -> tuple[int, dict[str, object]]:
+        body = {"poll_id": poll_id, "wait": wait}
+        return self._client.call("POST", "jobs/fetch", token=self._config.token, body=body, wait=wait, stop=stop)
+
+    def _last_poll(self, poll_id: str) -> Payload | None:
+        """The broken-off poll may have been given a job: ask once more, or the job would wait for its lease to run out."""
+        self._client.reconnect()
+        until = time.monotonic() + LAST_POLL_SECONDS
+        try:
+            status, body = self._fetch(poll_id, wait=0, stop=lambda: time.monotonic() > until or self._signals > 1)
+        except (GaveUp, ApiError):
+            return None
+        return self._read(status, body)
+
+    def _read(self, status: int, body: dict[str, object]) -> Payload | None:
+        if status != 200:
+            return None
+        try:
+            return Payload.read(body)
+        except PayloadError as error:
+            # Unacknowledged, it goes back to the queue; taking it again at once would only spin.
+            report(str(error))
+            time.sleep(SHORTEST_POLL)
+            return None
+
+    def _run_job(self, payload: Payload) -> None:
+        folders = Folders.of(self._work, str(payload.github.get("repository") or "unknown/unknown"))
+        host = Host(self._config.name, self._labels, self._pass_env)
+        self._job = Job(payload, client=self._client, folders=folders, host=host, report=report)
+        if self._signals > 1:
+            self._job.control.stop("the runner was told twice to stop")
+        report(f"job {payload.id} ({payload.name}) begins")
+        try:
+            report(f"job {payload.id} ended: {self._job.run()}")
+        finally:
+            self._job = None
+
+
+def _refusal(error: ApiError) -> str:
+    if error.status == 401:
+        return "The forge does not know this runner any more (it was removed, or its job is done). Register it again."
+    return f"The forge refuses this runner: {error}"
