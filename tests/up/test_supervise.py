@@ -1,0 +1,97 @@
+"""Does the supervisor restart what ends, give up on what cannot run, and end everything in order?"""
+
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from forge.child_processes import start_time
+
+HERE = Path(__file__).parent
+# A shell that ends when asked to, and says so.
+OBEYS = "trap 'echo ended {0} >> order; exit 0' TERM; echo {0} $$ >> started; while :; do sleep 0.05; done"
+STUBBORN = "trap '' TERM; echo stubborn $$ >> started; while :; do sleep 0.05; done"
+
+
+@contextmanager
+def _supervised(data, *commands):
+    command = [sys.executable, HERE / "supervised.py", data, *commands]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _started(data):
+    """Name and process number of every child that ever started."""
+    lines = (data / "started").read_text().splitlines() if (data / "started").exists() else []
+    return [(name, int(pid)) for name, pid in (line.split() for line in lines)]
+
+
+def _read_until(process, text):
+    for line in process.stdout:
+        if text in line:
+            return
+    pytest.fail(f"ended before it printed: {text}")
+
+
+def _wait_for_starts(data, count):
+    # The shells write the file; a look costs less than a notification.
+    with subprocess.Popen(
+        ["sh", "-c", f"until [ $(wc -l < started) -ge {count} ]; do sleep 0.05; done"], cwd=data
+    ) as it:
+        it.wait(30)
+    return _started(data)
+
+
+def test_children_end_in_the_opposite_order(tmp_path):
+    with _supervised(tmp_path, OBEYS.format("one"), OBEYS.format("two"), OBEYS.format("three")) as process:
+        _read_until(process, "all run")
+        started = _wait_for_starts(tmp_path, 3)
+        process.terminate()
+        assert process.wait(30) == 0
+    assert (tmp_path / "order").read_text().split() == ["ended", "three", "ended", "two", "ended", "one"]
+    assert [pid for _, pid in started if start_time(pid)] == []
+
+
+def test_a_child_that_ignores_sigterm_is_killed_with_its_group(tmp_path):
+    with _supervised(tmp_path, f'(exec sh -c "{STUBBORN.replace("$$", "$PPID")}") & {STUBBORN}') as process:
+        _read_until(process, "all run")
+        _wait_for_starts(tmp_path, 2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert [pid for _, pid in _started(tmp_path) if start_time(pid)] == []
+
+
+def test_what_left_its_group_is_killed_at_the_end_too(tmp_path):
+    escape = "setsid sh -c 'echo escaped $$ >> started; exec sleep 600' & "
+    with _supervised(tmp_path, escape + OBEYS.format("one")) as process:
+        _read_until(process, "all run")
+        started = _wait_for_starts(tmp_path, 2)
+        process.terminate()
+        assert process.wait(30) == 0
+    assert {name for name, _ in started} == {"escaped", "one"}
+    assert [pid for _, pid in started if start_time(pid)] == []
+
+
+def test_a_child_that_ends_is_started_again(tmp_path):
+    once = "echo again $$ >> started; [ $(wc -l < started) -ge 2 ] || exit 7; while :; do sleep 0.05; done"
+    with _supervised(tmp_path, once) as process:
+        _read_until(process, "child-0 ended unexpectedly")
+        _read_until(process, "child-0 runs again")
+        process.terminate()
+        assert process.wait(30) == 0
+    assert len(_started(tmp_path)) == 2
+
+
+def test_a_child_that_ends_again_and_again_ends_everything_with_its_last_words(tmp_path):
+    with _supervised(tmp_path, OBEYS.format("one"), "echo no such table; exit 1") as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "child-1 ended 5 times within a minute" in said
+    assert said.rstrip().endswith("  no such table")
+    assert (tmp_path / "order").read_text() == "ended one\n"
