@@ -27,6 +27,8 @@ def evaluate_concurrency(value: object, contexts: Mapping[str, object]) -> Concu
     """
     if isinstance(value, str):
         value = render(value, contexts)
+    if isinstance(value, Mapping) and "group" not in value:
+        raise PlanError("The concurrency has no group. Name one, such as `group: deploy`")
     settings = value if isinstance(value, Mapping) else {"group": value}
     group = _rendered(settings.get("group"), contexts)
     if isinstance(group, (dict, list)):

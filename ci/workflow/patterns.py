@@ -20,7 +20,7 @@ class _Machine:
     tests: list[Callable[[str], bool]] = field(default_factory=list)
     loops: int = 0
     skips: int = 0
-    double_skips: int = 0
+    far_skips: int = 0
     masks: dict[str, int] = field(default_factory=dict)
 
     def add(self, test: Callable[[str], bool], *, loop: bool = False, skip: bool = False) -> None:
@@ -47,7 +47,7 @@ class _Machine:
 
     def _closed(self, states: int) -> int:
         while True:
-            more = states | ((states & self.skips) << 1) | ((states & self.double_skips) << 2)
+            more = states | ((states & self.skips) << 1) | ((states & self.far_skips) << 3)
             if more == states:
                 return states
             states = more
@@ -55,6 +55,10 @@ class _Machine:
 
 def _any(character: str) -> bool:
     return True
+
+
+def _none(character: str) -> bool:
+    return False
 
 
 def _no_slash(character: str) -> bool:
@@ -72,8 +76,10 @@ def _machine(pattern: str) -> _Machine:
     while at < len(pattern):
         character = pattern[at]
         if pattern.startswith("**/", at):
-            # Any number of directories, none at all included.
-            machine.double_skips |= 1 << len(machine.tests)
+            # Any number of directories, none at all included. The first state is only left: to enter the directories,
+            # or to pass them by, which must not happen any more inside of them.
+            machine.far_skips |= 1 << len(machine.tests)
+            machine.add(_none, skip=True)
             machine.add(_any, loop=True)
             machine.add(_one_of(frozenset("/")))
             at += 3

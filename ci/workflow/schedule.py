@@ -34,10 +34,8 @@ def check(cron: str, timezone: str | None = None) -> None:
     try:
         simulation = CronSim(" ".join(fields), now)
         next(simulation)
-    except CronSimError as error:
-        raise ScheduleError(f"Invalid cron expression '{cron}': {error}") from error
-    except StopIteration:
-        raise ScheduleError(f"The cron expression '{cron}' never fires: there is no such day") from None
+    except (CronSimError, StopIteration) as error:
+        raise ScheduleError(f"Invalid cron expression '{cron}': {error or 'it never fires'}") from error
     if _gap(simulation) < SHORTEST_MINUTES:
         message = f"The schedule '{cron}' runs too often: at most every {SHORTEST_MINUTES} minutes. Write '*/5 * * * *'"
         raise ScheduleError(message)

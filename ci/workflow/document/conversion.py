@@ -213,7 +213,7 @@ def _short(text: str) -> str:
 
 
 def _closest(text: str, tables: list[Table]) -> str:
-    names = sorted({name for table in tables for name in table.keys})
+    names = sorted({name for table in tables for name, key in table.keys.items() if key.honoured})
     if not names:
         return ". No key is allowed here"
     near = difflib.get_close_matches(text, names, 1) if len(text) <= 40 else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -30,6 +30,7 @@ class _Open:
     node: Mapping | Sequence
     anchor: str | None
     key: Scalar | None = None
+    refused: bool = False
     keys: set[str] = field(default_factory=set)
 
 
@@ -96,7 +97,6 @@ class _Reader:
             self._syntax_error(error)
         if self._root is None:
             self._refuse(1, 1, "The file is empty. Write at least `on:` and `jobs:`")
-        assert self._root is not None
         return self._root
 
     def _consume(self, loader: yaml.CLoader) -> None:
@@ -160,7 +160,6 @@ class _Reader:
         node = self._anchors.get(name)
         if node is None:
             self._refuse(line, column, f"The alias '*{name}' has no finished anchor '&{name}' above it")
-        assert node is not None
         self._count(node, line, column)
         if len(self._stack) + node.height > MAX_DEPTH:
             self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
@@ -191,16 +190,19 @@ class _Reader:
             assert isinstance(node, Scalar)
             self._key(parent, node)
         else:
-            parent.node.pairs.append((parent.key, node))
+            if not parent.refused:
+                parent.node.pairs.append((parent.key, node))
             parent.key = None
         parent.node.weight += node.weight
         parent.node.size += node.size
         parent.node.height = max(parent.node.height, node.height + 1)
 
     def _key(self, parent: _Open, key: Scalar) -> None:
+        """Take a key, or record that its pair is left out."""
         parent.key = key
         folded = key.text.casefold()
-        if key.text == "<<" and key.value == "<<":
+        parent.refused = key.text == "<<" or folded in parent.keys
+        if key.text == "<<":
             message = "Unexpected value '<<'. Merge keys are not supported: write the keys out, or alias whole values"
             self._problems.add(key.line, key.column, message)
         elif folded in parent.keys:
@@ -216,6 +218,8 @@ class _Reader:
             self._refuse(line, column, f"The file is not valid YAML: {reason}. Remove the character")
             return
         line, column = mark.line + 1, mark.column + 1
+        if "nesting depth" in str(getattr(error, "problem", "")):
+            self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
         lines = self._text.split("\n")
         source = lines[mark.line] if mark.line < len(lines) else ""
         if "\t" in source[: len(source) - len(source.lstrip())]:
@@ -223,6 +227,6 @@ class _Reader:
         details = ", ".join(part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
         self._refuse(line, column, f"The file is not valid YAML: {details}. Check indentation, quotes and brackets")
 
-    def _refuse(self, line: int, column: int, message: str) -> None:
+    def _refuse(self, line: int, column: int, message: str) -> NoReturn:
         self._problems.add(line, column, message)
         raise _Refused
