@@ -33,9 +33,13 @@ class Supervisor:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """While inside, signals are ours; on the way out, however, every child ends."""
-        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
         self._wakeup = reader
-        before = {number: signal.signal(number, self._on_stop) for number in _STOP_SIGNALS}
+        # An ignored SIGHUP stays ignored: that is what nohup is for.
+        numbers = [number for number in _STOP_SIGNALS if number != signal.SIGHUP or not _is_ignored(number)]
+        before = {number: signal.signal(number, self._on_stop) for number in numbers}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         old_wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self._strangers = set(children_of(os.getpid()))
@@ -135,3 +139,7 @@ class Supervisor:
 
     def _remember(self) -> None:
         self._folder.remember_children(self._pids())
+
+
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) == signal.SIG_IGN

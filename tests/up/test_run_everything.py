@@ -12,7 +12,10 @@ import time
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
+
+from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = STOP_SECONDS = 90
@@ -26,14 +29,14 @@ def _environment():
 class Up:
     """A running `manage.py up` and what it has printed so far."""
 
-    def __init__(self, data, port, *words):
+    def __init__(self, data, port, *words, **environment):
         self.data, self.url = data, f"http://127.0.0.1:{port}"
         self.printed = ""
         self._news = threading.Condition()
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--data", str(data), "--port", str(port), *words],
             cwd=ROOT,
-            env=_environment(),
+            env={**_environment(), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -232,6 +235,22 @@ def test_a_killed_supervisor_is_followed_by_a_clean_start(stopped, data, port):
     finally:
         status = again.end()
     assert status == 0
+
+
+def test_a_given_database_is_used_and_no_other_started(tmp_path, port):
+    with EmbeddedPostgres(tmp_path / "given", settings=FORGETFUL) as server:
+        url = f"postgres://forge@/{socket_folder(server.folder)}/forge"
+        up = Up(tmp_path / "data", port, "--runners", "0", DATABASE_URL=url)
+        try:
+            up.wait_for("Ctrl-C stops it")
+            assert f"PostgreSQL {server.version} of DATABASE_URL" in up.printed
+            assert not (tmp_path / "data" / "postgres").exists()
+            with psycopg.connect(server.dsn.replace("dbname=postgres", "dbname=forge")) as connection:
+                assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
+        finally:
+            status = up.end()
+        assert status == 0
+        assert server.process.poll() is None
 
 
 def test_a_child_that_cannot_run_keeps_it_from_starting_and_is_explained(tmp_path, port):
