@@ -28,6 +28,8 @@ if _IS_CONTROLLER:
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "forge.settings")
 django.setup()  # now: the conftest files of the rooms import models
 
+from tests.playground import Playground  # noqa: E402 (it imports models too)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if _OWN_SERVER and getattr(config.option, "numprocesses", None):
@@ -46,3 +48,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         _SERVER.stop()
     if _IS_CONTROLLER:
         shutil.rmtree(_DATA, ignore_errors=True)
+
+
+@pytest.fixture
+def playground(db: None) -> Playground:
+    return Playground()
+
+
+@pytest.fixture
+def committing_playground(transactional_db: None) -> Playground:
+    """The same world, for tests whose connections or processes must see each other's commits."""
+    return Playground()

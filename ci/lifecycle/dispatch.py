@@ -63,7 +63,7 @@ def dispatch_workflow(*, repository: Repository, path: str, ref: str, inputs: Ma
 def _resolve(repository: Repository, ref: str) -> tuple[str, str]:
     candidates = [ref] if ref.startswith("refs/") else [f"refs/heads/{ref}", f"refs/tags/{ref}"]
     for full in candidates:
-        sha = bare.resolve(repository, f"{full}^{{commit}}")
+        sha = bare.resolve(repository, full)
         if sha is not None:
             return full, sha
     raise NotFound(f"There is no branch or tag {ref}.")

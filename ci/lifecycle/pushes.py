@@ -36,7 +36,7 @@ def plan_push(push_id: int) -> list[Run]:
 
 def _plan(push: Push) -> None:
     repository = push.repository
-    sha = bare.resolve(repository, f"{push.after}^{{commit}}")
+    sha = bare.resolve(repository, push.after)
     if sha is None:  # a tag of a tree or blob, or a commit that a later push removed and git collected
         return
     loaded = workflow_files.load_all(workflow_files.read(repository, sha))
