@@ -181,7 +181,9 @@ class _Ender:
     def finish(self) -> None:
         """After an asked-for end nothing of the tree may live on, even where the program itself obeyed at once."""
         if self.started:
-            deadline = min(self._next_at, time.monotonic() + TERMINATE_SECONDS)
+            if self._stage < 3:
+                self._send(signal.SIGTERM)
+            deadline = time.monotonic() + self._scaled(TERMINATE_SECONDS)
             while time.monotonic() < deadline and self._alive() and self._guard.state() is not Halt.KILL:
                 time.sleep(TICK)
             self.kill_all()

@@ -1,0 +1,165 @@
+"""What happens to a running job when it is cancelled, lost or the runner is told to stop?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from tests.runner.conftest import Runners
+from tests.runner.fake_server import FakeJob, FakeServer
+
+# A child of the step's own group, one in a group of its own, and one in a session of its own, orphaned.
+TREE = """
+sleep 301 & echo $! >> "$PIDS"
+setsid sleep 302 & echo $! >> "$PIDS"
+bash -c 'setsid bash -c "trap : INT TERM; echo \\$\\$ >> $PIDS; while :; do sleep 303; done" & disown' &
+while [ $(wc -l < "$PIDS") -lt 3 ]; do sleep 0.05; done
+echo tree-is-up
+wait; sleep 300
+"""
+
+
+def pids(file: Path) -> list[int]:
+    return [int(line) for line in file.read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def up(job: FakeJob, text: str = "tree-is-up") -> bool:
+    return any(line == text for _, line in job.log)
+
+
+def test_cancel_ends_the_whole_process_tree_and_still_runs_always_steps(server: FakeServer, runners: Runners) -> None:
+    file = runners.folder / "pids"
+    file.touch()
+    job = server.add(
+        [
+            {"name": "tree", "run": TREE, "env": {"PIDS": str(file)}},
+            {"name": "plain", "run": "echo never"},
+            {"name": "always", "if": "always()", "run": "echo status=${{ job.status }}"},
+            {"name": "cancelled", "if": "cancelled()", "run": "echo cleaned"},
+            {"name": "failure", "if": "failure()", "run": "echo wrong"},
+        ],
+        grace=60,
+    )
+    process = runners.start()
+    server.wait(lambda: up(job))
+    began = time.monotonic()
+    server.cancel(job)
+    assert process.wait(40) == 0
+    assert job.conclusion == "cancelled"
+    assert job.conclusions() == {
+        "Set up job": "success", "tree": "cancelled", "plain": "skipped", "always": "success",
+        "cancelled": "success", "failure": "skipped", "Complete job": "success",
+    }  # fmt: skip
+    assert "status=cancelled" in job.text and "##[error]The operation was canceled." in job.lines_of("tree")
+    assert len(pids(file)) == 3 and not [pid for pid in pids(file) if alive(pid)]
+    assert time.monotonic() - began < 20
+
+
+def test_a_step_may_use_the_interrupt_to_clean_up(server: FakeServer, runners: Runners) -> None:
+    job = server.add([{"name": "trap", "shell": "bash", "run": "trap 'echo got-int; exit 1' INT\necho tree-is-up\nwhile :; do sleep 0.1; done"}])
+    process = runners.start()
+    server.wait(lambda: up(job))
+    server.cancel(job, "superseded")
+    assert process.wait(30) == 0
+    assert "got-int" in job.lines_of("trap")
+    assert job.conclusions()["trap"] == "cancelled"
+
+
+def test_a_running_always_step_is_not_interrupted_by_the_cancel(server: FakeServer, runners: Runners) -> None:
+    job = server.add([{"name": "keep", "if": "always()", "run": "echo tree-is-up; sleep 2; echo finished"}], grace=60)
+    process = runners.start()
+    server.wait(lambda: up(job))
+    server.cancel(job)
+    assert process.wait(30) == 0
+    assert "finished" in job.lines_of("keep") and job.conclusions()["keep"] == "success"
+    assert job.conclusion == "cancelled"
+
+
+def test_the_grace_of_a_cancel_is_not_exceeded(server: FakeServer, runners: Runners) -> None:
+    job = server.add(
+        [
+            {"name": "stubborn", "run": "trap : INT TERM; echo tree-is-up; while :; do sleep 0.2; done"},
+            {"name": "endless", "if": "always()", "run": "trap : INT TERM; while :; do sleep 0.2; done"},
+        ],
+        grace=4,
+    )
+    process = runners.start()
+    server.wait(lambda: up(job))
+    began = time.monotonic()
+    server.cancel(job, "time_budget")
+    assert process.wait(30) == 0
+    assert time.monotonic() - began < 8
+    assert job.conclusion == "cancelled" and job.completions == 1
+    assert job.conclusions()["endless"] == "cancelled"
+
+
+def test_a_job_the_server_ended_is_killed_and_nothing_more_is_said(server: FakeServer, runners: Runners) -> None:
+    file = runners.folder / "pids"
+    job = server.add([{"name": "x", "run": f"echo $$ > {file}; echo tree-is-up; sleep 300"}, {"if": "always()", "run": "true"}])
+    process = runners.start()
+    server.wait(lambda: up(job))
+    server.end(job)
+    assert process.wait(30) == 0
+    assert job.completions == 0 and not alive(pids(file)[0])
+
+
+def test_sigterm_lets_the_job_end_and_then_stops(server: FakeServer, runners: Runners) -> None:
+    job = server.add([{"run": "echo tree-is-up; sleep 1.5; echo whole"}])
+    other = server.add([{"run": "echo next"}])
+    process = runners.start("run")
+    server.wait(lambda: up(job))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert job.conclusion == "success" and "whole" in job.text
+    assert other.state == "queued"
+
+
+def test_a_second_signal_kills_the_job_and_reports_it_cancelled(server: FakeServer, runners: Runners) -> None:
+    file = runners.folder / "pids"
+    job = server.add([{"run": f"trap : INT TERM; echo $$ > {file}; echo tree-is-up; while :; do sleep 0.2; done"}])
+    process = runners.start("run")
+    server.wait(lambda: up(job))
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT) if _logged(runners, "will stop after") else None
+    assert process.wait(20) == 0
+    assert job.conclusion == "cancelled" and not alive(pids(file)[0])
+
+
+def _logged(runners: Runners, text: str) -> bool:
+    deadline = time.monotonic() + 10
+    while text not in runners.log:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    return True
+
+
+def test_an_idle_runner_stops_at_once(server: FakeServer, runners: Runners) -> None:
+    process = runners.start("run")
+    server.wait(lambda: server.polls)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert time.monotonic() - began < 5
+
+
+def test_background_processes_are_gone_when_the_job_is(server: FakeServer, runners: Runners) -> None:
+    file = runners.folder / "pids"
+    job = server.add(
+        [
+            {"run": f"setsid sleep 400 & echo $! > {file}"},
+            {"name": "still", "run": f"kill -0 $(cat {file}) && echo lives-between-steps"},
+        ]
+    )
+    runners.run(job)
+    assert "lives-between-steps" in job.lines_of("still")
+    assert not alive(pids(file)[0])
+    assert "Terminate orphan process" in job.text
