@@ -84,10 +84,7 @@ def ago(value: datetime | None) -> SafeString | str:
         return "never"
     delta = timezone.now() - value
     distance = _distance(abs(delta))
-    if not distance:
-        words = "just now"
-    else:
-        words = f"{distance} ago" if delta >= timedelta(0) else f"in {distance}"
+    words = "just now" if not distance else f"{distance} ago" if delta >= timedelta(0) else f"in {distance}"
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         value.isoformat(),
@@ -103,3 +100,21 @@ def _distance(delta: timedelta) -> str:
         if count:
             return f"{count} {unit}{'' if count == 1 else 's'}"
     return f"{seconds} seconds" if seconds >= 5 else ""
+
+
+@register.filter
+def file_name(path: str) -> str:
+    """The last segment of a path: how a workflow is addressed."""
+    return path.rpartition("/")[2]
+
+
+@register.filter
+def words(kind: str) -> str:
+    """`cancel_requested` as people say it."""
+    return kind.replace("_", " ").capitalize()
+
+
+@register.filter
+def runner_look(phase: str) -> str:
+    """How the end of a single-use runner looks as a chip."""
+    return {"succeeded": "success", "failed": "failure"}.get(phase, "skipped")

@@ -1,5 +1,39 @@
-"""Routes of CI pages."""
+"""Which page answers which address of CI? Included before the forge's own, whose owner names take anything."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from ci.web import badge, job, run, runners, runs, secrets, variables, workflows
+
+_run: list[URLPattern | URLResolver] = [
+    path("", run.run, name="run"),
+    path("status/", run.run_status, name="run_status"),
+    path("events/", run.run_events, name="run_events"),
+    path("cancel/", run.run_cancel, name="run_cancel"),
+    path("force-cancel/", run.run_force_cancel, name="run_force_cancel"),
+    path("rerun/", run.run_rerun, name="run_rerun"),
+    path("approve/", run.run_approve, name="run_approve"),
+    path("jobs/<int:job_id>/", job.job, name="job"),
+    path("jobs/<int:job_id>/log/", job.job_log_lines, name="job_log_lines"),
+    path("jobs/<int:job_id>/log/raw/", job.job_log_raw, name="job_log_raw"),
+    path("jobs/<int:job_id>/cancel/", job.job_cancel, name="job_cancel"),
+    path("jobs/<int:job_id>/rerun/", job.job_rerun, name="job_rerun"),
+]
+
+_actions: list[URLPattern | URLResolver] = [
+    path("", runs.runs, name="runs"),
+    path("workflows/<str:file>/", workflows.workflow, name="workflow"),
+    path("workflows/<str:file>/dispatch/", workflows.workflow_dispatch, name="workflow_dispatch"),
+    path("workflows/<str:file>/badge.svg", badge.badge, name="badge"),
+    path("runs/<int:run_id>/", include(_run)),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("runners/", runners.instance_runners, name="instance_runners"),
+    path("settings/runners/", runners.owner_runners, name="owner_runners"),
+    path("settings/secrets/", secrets.owner_secrets, name="owner_secrets"),
+    path("settings/variables/", variables.owner_variables, name="owner_variables"),
+    path("<str:owner>/<str:name>/actions/", include(_actions)),
+    path("<str:owner>/<str:name>/settings/runners/", runners.runners, name="runners"),
+    path("<str:owner>/<str:name>/settings/secrets/", secrets.secrets, name="secrets"),
+    path("<str:owner>/<str:name>/settings/variables/", variables.variables, name="variables"),
+]

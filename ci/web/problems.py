@@ -1,0 +1,74 @@
+"""Where in a workflow file is what is wrong? Each problem with the lines around it, the line itself marked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ci.models import Run, Workflow
+from forge.git import bare
+from forge.models import Repository
+
+LINES_AROUND = 2
+MOST_PROBLEMS = 50
+MOST_CHARACTERS = 300
+
+logger = logging.getLogger(__name__)
+
+
+def marked_problems(run: Run) -> list[dict[str, Any]]:
+    """The problems of a startup failure, beside the text of the commit that it ran on."""
+    return mark(run.repository, run.sha, run.problems)
+
+
+def marked_file(repository: Repository, workflow: Workflow) -> list[dict[str, Any]]:
+    """The problems of the file as the default branch has it now."""
+    if not workflow.problems:
+        return []
+    return mark(
+        repository, bare.resolve(repository, f"refs/heads/{repository.default_branch}") or "", workflow.problems
+    )
+
+
+def mark(repository: Repository, sha: str, problems: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each problem as `path`, `line`, `column`, `message`, and an `excerpt` of (number, text, is the line, caret)."""
+    files: dict[str, list[str]] = {}
+    found = []
+    for problem in problems[:MOST_PROBLEMS]:
+        path, line, column = problem["path"], int(problem["line"] or 0), int(problem["column"] or 0)
+        if path not in files:
+            files[path] = _lines(repository, sha, path)
+        found.append({**problem, "sha": sha, "excerpt": _excerpt(files[path], line, column)})
+    return found
+
+
+def _lines(repository: Repository, sha: str, path: str) -> list[str]:
+    try:
+        data = bare.blob(repository, sha, path, max_bytes=bare.MAX_FILE) if sha else None
+    except bare.GitError:
+        logger.warning("Could not read %s of %s for its page.", path, repository, exc_info=True)
+        data = None
+    return (data or b"").decode("utf-8", "replace").split("\n")
+
+
+def _excerpt(lines: Sequence[str], line: int, column: int) -> list[tuple[int, str, bool, str]]:
+    if not 0 < line <= len(lines):
+        return []
+    first = max(1, line - LINES_AROUND)
+    shown = lines[first - 1 : line + LINES_AROUND]
+    return [
+        (
+            number,
+            text.rstrip("\r").expandtabs(4)[:MOST_CHARACTERS],
+            number == line,
+            _caret(text, column) if number == line else "",
+        )
+        for number, text in enumerate(shown, first)
+    ]
+
+
+def _caret(text: str, column: int) -> str:
+    """A mark to stand below the column; nothing where that lies outside what is shown."""
+    before = len(text[: column - 1].expandtabs(4)) if column > 0 else MOST_CHARACTERS
+    return f"{' ' * before}^" if before < MOST_CHARACTERS else ""

@@ -1,0 +1,47 @@
+"""Whose runners, secrets and variables does a page show, and may this person change them?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from ci.models import Scope
+from ci.web.pages import around
+from forge.access import can_administer
+from forge.web.loading import get_repository
+
+
+@dataclass(frozen=True)
+class Place:
+    """A scope and how its pages look: which page around it, and where its forms lead."""
+
+    scope: Scope
+    kind: str  # "repository", "owner" or "instance"
+    base: str
+    context: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """The filter for rows of exactly this scope."""
+        return {"owner": self.scope.owner, "repository": self.scope.repository}
+
+
+def of_repository(request: HttpRequest, owner: str, name: str) -> Place:
+    """Raises Http404 for strangers, PermissionDenied for people who may not administer it."""
+    repository = get_repository(request, owner, name, need=can_administer)
+    return Place(Scope(repository=repository), "repository", "ci/settings_base.html", around(repository))
+
+
+def of_person(request: HttpRequest) -> Place:
+    """What the signed-in person owns: it serves all of their repositories."""
+    return Place(Scope(owner=request.user), "owner", "ci/account_base.html")
+
+
+def of_instance(request: HttpRequest) -> Place:
+    """Raises PermissionDenied for everybody but superusers."""
+    if not request.user.is_superuser:
+        raise PermissionDenied("Only an operator may see the runners of the whole instance.")
+    return Place(Scope(), "instance", "ci/instance_base.html")
