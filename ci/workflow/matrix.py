@@ -12,7 +12,7 @@ from typing import Any
 from ci.workflow.expressions import equal
 
 MAX_LEGS = 256
-# A matrix may be larger before `exclude`; comparing must still end soon.
+# A matrix may be larger before `exclude`; comparing with all excludes and includes must still end soon.
 _MAX_COMPARISONS = 200_000
 
 
@@ -52,7 +52,7 @@ def combinations(matrix: Mapping[str, Any] | None) -> list[Combination]:
     excludes = _excludes(matrix, vectors)
     includes = _includes(matrix, vectors)
     size = math.prod(len(vector) for vector in vectors.values()) if vectors else 0
-    if size * (1 + len(excludes)) > _MAX_COMPARISONS or (size > MAX_LEGS and not excludes):
+    if size * (1 + len(excludes) + len(includes)) > _MAX_COMPARISONS or (size > MAX_LEGS and not excludes):
         raise MatrixError(_too_many(size))
     found: list[Combination] = []
     for index in range(size):

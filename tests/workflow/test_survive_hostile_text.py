@@ -13,10 +13,14 @@ from .support import PATH
 
 SECONDS = 5.0
 KEYS = st.sampled_from(
-    "on jobs name run-name env defaults permissions concurrency group cancel-in-progress a b needs if runs-on labels "
-    "strategy matrix include exclude fail-fast max-parallel steps run uses with secrets id shell timeout-minutes "
-    "continue-on-error container services image outputs environment url push pull_request branches branches-ignore "
-    "paths types schedule cron timezone workflow_dispatch workflow_call inputs type options default required <<".split()
+    [
+        *("on", "jobs", "name", "run-name", "env", "defaults", "permissions", "concurrency", "group", "a", "b", "<<"),
+        *("cancel-in-progress", "needs", "if", "runs-on", "labels", "strategy", "matrix", "include", "exclude"),
+        *("fail-fast", "max-parallel", "steps", "run", "uses", "with", "secrets", "id", "shell", "timeout-minutes"),
+        *("continue-on-error", "container", "services", "image", "outputs", "environment", "url", "push"),
+        *("pull_request", "branches", "branches-ignore", "paths", "types", "schedule", "cron", "timezone"),
+        *("workflow_dispatch", "workflow_call", "inputs", "type", "options", "default", "required"),
+    ]
 )
 TEXTS = st.one_of(
     st.sampled_from(

@@ -11,6 +11,7 @@ from ci.workflow.inputs import MAX_INPUTS, typed
 from ci.workflow.problems import Problems
 
 MAX_JOBS = 1000
+MAX_SCHEDULES = 100
 _OPEN = "${{"
 _ALTERNATIVES = ("branches", "tags", "paths")
 
@@ -37,7 +38,10 @@ def check(root: Mapping, value: dict[str, Any], problems: Problems) -> None:
 def _events(on: Mapping, problems: Problems) -> None:
     for name, config in on.pairs:
         if name.text == "schedule" and isinstance(config, Sequence):
-            for entry in config.items:
+            if len(config.items) > MAX_SCHEDULES:
+                message = f"The workflow has more than {MAX_SCHEDULES} schedules. Join some, as in '0 6,18 * * *'"
+                problems.add(config.line, config.column, message, own=True)
+            for entry in config.items[:MAX_SCHEDULES]:
                 _schedule(entry, problems)
         if not isinstance(config, Mapping):
             continue

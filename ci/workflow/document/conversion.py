@@ -12,7 +12,6 @@ from ci.workflow.document.rules import (
     Anything,
     Either,
     Flag,
-    Key,
     List,
     Nothing,
     Number,
@@ -126,11 +125,10 @@ class Conversion:
         for key, value in node.pairs:
             if self._problems.full:
                 break
-            fitting = [table for table in tables if _find(table, key.text)]
+            fitting = [table for table in tables if table.find(key.text)]
             if fitting:
                 tables = fitting
-                name, _ = _find(tables[0], key.text) or (key.text, None)
-                unplaced.append((name, value))
+                unplaced.append((tables[0].find(key.text) or key.text, value))
             elif any(table.loose for table in tables):
                 unplaced.append((self._loose_key(key, place), value))
             else:
@@ -198,14 +196,6 @@ def _accepts(rule: Rule, value: ScalarValue) -> bool:
         case Number():
             return isinstance(value, (int, float)) and not isinstance(value, bool)
     return False
-
-
-def _find(table: Table, text: str) -> tuple[str, Key] | None:
-    found = table.keys.get(text)
-    if found is not None:
-        return text, found
-    folded = text.casefold()
-    return next(((name, key) for name, key in table.keys.items() if name.casefold() == folded), None)
 
 
 def _short(text: str) -> str:

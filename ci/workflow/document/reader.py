@@ -103,6 +103,8 @@ class _Reader:
         documents = 0
         while loader.check_event():
             event: Any = loader.get_event()
+            if self._problems.full:
+                raise _Refused
             line, column = event.start_mark.line + 1, event.start_mark.column + 1
             if isinstance(event, yaml.ScalarEvent):
                 scalar = self._scalar(event, line, column)

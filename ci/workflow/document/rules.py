@@ -74,6 +74,14 @@ class Table:
     keys: Mapping[str, Key] = field(default_factory=dict)
     loose: Rule | None = field(default=None, kw_only=True)
     place: Place | None = field(default=None, kw_only=True)
+    _folded: dict[str, str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folded", {name.casefold(): name for name in self.keys})
+
+    def find(self, text: str) -> str | None:
+        """The known key that `text` names, whatever its case."""
+        return text if text in self.keys else self._folded.get(text.casefold())
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
 _NAN = frozenset({".nan", ".NaN", ".NAN"})
+# What a number begins with: most texts are none, and need no closer look.
+_STARTS = frozenset("+-.0123456789")
 _TAG = "tag:yaml.org,2002:"
 # A double holds every integer up to here; beyond, GitHub's numbers lose digits and so do ours.
 _EXACT = 2**53
@@ -35,6 +37,8 @@ def resolve(text: str) -> ScalarValue:
         return True
     if text in _FALSE:
         return False
+    if text[0] not in _STARTS:
+        return text
     number = _number(text)
     return text if number is None else number
 
