@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import django
 import pytest
+from django.conf import settings
 
 from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
 
@@ -27,6 +28,8 @@ if _IS_CONTROLLER:
         _SERVER = EmbeddedPostgres(_DATA, settings=FORGETFUL)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "forge.settings")
 django.setup()  # now: the conftest files of the rooms import models
+# A slow hash protects people's passwords; here it would take most of the tests' time.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
 
 from tests.playground import Playground  # noqa: E402 (it imports models too)
 
