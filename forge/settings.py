@@ -167,6 +167,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "ConclusionEnum": "ci.models.choices.Conclusion",
+        "ReportedConclusionEnum": "ci.api.runner.serializers.REPORTED",
+    },
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "ci.api.schema.add_raw_routes"],
 }
 
@@ -198,6 +202,8 @@ COMMIT_STATES = "ci.lifecycle.commit_states.states_of_commits"
 # Git
 GIT_MAX_PUSH_BYTES = env.int("FORGE_MAX_PUSH_BYTES", default=4 * 1024**3)
 GIT_TIMEOUT_SECONDS = env.int("FORGE_GIT_TIMEOUT", default=3600)
+# At once in each server process: so many fetches, and so many pushes.
+GIT_PROCESSES = env.int("FORGE_GIT_PROCESSES", default=32)
 
 # Deadlines of the lifecycle, in seconds.
 ACKNOWLEDGE_SECONDS = env.int("FORGE_ACKNOWLEDGE_SECONDS", default=30)

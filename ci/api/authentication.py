@@ -1,10 +1,101 @@
-"""Who calls?"""
+"""Who calls? A person with a personal access token, or a runner with one of its three kinds of token."""
 
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from ci.api.errors import CHALLENGE
+from ci.lifecycle import tokens
+from ci.lifecycle.errors import Unauthenticated
+from ci.models import Job, Runner
+from forge.access_tokens import user_of_access_token
+
+_HEADER = re.compile(r"(?P<scheme>\S+) +(?P<token>[A-Za-z0-9_-]{1,200})")
+_MISSING = "Send `Authorization: Bearer …` with a {} token."
 
 
-class AccessTokenAuthentication(BaseAuthentication):
-    """Bearer with a personal access token."""
-
-    def authenticate(self, request):
+def token_in(header: str | None, *, schemes: frozenset[str] = frozenset({"bearer"})) -> str | None:
+    """The token of an Authorization header; None when it has another scheme or is no token at all."""
+    found = _HEADER.fullmatch((header or "").strip())
+    if found is None or found["scheme"].lower() not in schemes:
         return None
+    return found["token"]
+
+
+def registration_token(header: str | None) -> str:
+    """The token, checked. Raises Unauthenticated."""
+    token = token_in(header)
+    if token is None:
+        raise Unauthenticated(_MISSING.format("registration"))
+    tokens.registration_token_of(token)
+    return token
+
+
+def runner(header: str | None) -> Runner:
+    """Raises Unauthenticated."""
+    token = token_in(header)
+    if token is None:
+        raise Unauthenticated(_MISSING.format("runner"))
+    return tokens.runner_of(token)
+
+
+def job(header: str | None, *, job_id: int) -> tuple[Job, str]:
+    """Raises Unauthenticated, NotFound."""
+    token = token_in(header)
+    if token is None:
+        raise Unauthenticated(_MISSING.format("job"))
+    return tokens.job_of(job_id, token), token
+
+
+def proof(request: Request) -> Any:
+    """What the authentication class of the view found: a Runner, or the text of a token."""
+    return request.auth
+
+
+class _BearerAuthentication(BaseAuthentication):
+    """`request.auth` is what the token stands for; there is no person behind it, so `request.user` stays anonymous."""
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+class RegistrationAuthentication(_BearerAuthentication):
+    """`request.auth`: the registration token's plaintext, which the lifecycle checks again as it uses it."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, str]:
+        return AnonymousUser(), registration_token(request.META.get("HTTP_AUTHORIZATION"))
+
+
+class RunnerAuthentication(_BearerAuthentication):
+    """`request.auth`: the Runner."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, Runner]:
+        return AnonymousUser(), runner(request.META.get("HTTP_AUTHORIZATION"))
+
+
+class JobAuthentication(_BearerAuthentication):
+    """`request.auth`: the job token's plaintext. Checked before the body is read, and under the lock once more."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, str]:
+        job_id = request.parser_context["kwargs"]["job_id"]
+        return AnonymousUser(), job(request.META.get("HTTP_AUTHORIZATION"), job_id=job_id)[1]
+
+
+class AccessTokenAuthentication(_BearerAuthentication):
+    """A person's token, `frp_…`, as `Bearer` or, as clients of GitHub send it, as `token`."""
+
+    def authenticate(self, request: Request) -> tuple[AbstractBaseUser, str] | None:
+        header = request.META.get("HTTP_AUTHORIZATION", "")
+        if not header.strip():
+            return None
+        token = token_in(header, schemes=frozenset({"bearer", "token"}))
+        user = user_of_access_token(token) if token is not None else None
+        if user is None:
+            raise Unauthenticated("This is not a personal access token in use (frp_…): it is unknown or has expired.")
+        return user, "access token"

@@ -1,4 +1,6 @@
-"""How are lists cut into pages?"""
+"""How are lists cut into pages? `?page=` and `?per_page=`, at most 100."""
+
+from __future__ import annotations
 
 from rest_framework.pagination import PageNumberPagination
 

@@ -1,5 +1,12 @@
-"""Routes below /api/."""
+"""Which address below /api/ has which call?"""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from ci.api import schema
+
+urlpatterns = [
+    path("runner/v1/", include("ci.api.runner.urls")),
+    path("v1/", include("ci.api.owners.urls")),
+    path("schema/", schema.SchemaView.as_view(), name="schema"),
+    path("docs/", schema.DocsView.as_view(), name="docs"),
+]

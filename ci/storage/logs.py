@@ -35,6 +35,8 @@ __all__ = [
 
 MOST_LINES_A_READ = 10_000
 _ATTEMPTS = 5
+# Ends the recorded name of a file that is not yet, or not certainly, complete: the rows are still the log then.
+_UNFINISHED = ".part"
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def lines(job_id: int, first: int, count: int) -> list[LogLine]:
         if number >= last:
             break
         found = decode_lines(block, first_line=number)
-        result += found[max(0, first - number) : last - number]
+        result += found[: last - number]
         if number + len(found) >= last:
             break
     return result
@@ -190,7 +192,7 @@ def _stamped(block: bytes) -> bytes:
 
 
 def _blocks(job_id: int, first: int) -> Iterator[tuple[int, bytes]]:
-    """(number of its first line, decompressed block) of all that lies at or after `first`.
+    """(number of its first line, decompressed block) of all lines from `first` on, without gap or overlap.
 
     A merge may delete the rows while they are read: the file, complete by then, has the rest.
     """
@@ -198,20 +200,26 @@ def _blocks(job_id: int, first: int) -> Iterator[tuple[int, bytes]]:
         chunk = LogChunk.objects.filter(job_id=job_id, first_line__lte=first).order_by("-first_line").first()
         if chunk is None or chunk.first_line + chunk.line_count <= first:
             break
-        yield chunk.first_line, _decompressed(job_id, bytes(chunk.data))
+        yield first, _after(_decompressed(job_id, bytes(chunk.data)), first - chunk.first_line)
         first = chunk.first_line + chunk.line_count
     blob = Log.objects.filter(pk=job_id, lines__gt=first).values_list("blob", flat=True).first()
-    if blob:
+    if blob and _is_whole(blob):
         yield from _blob_blocks(job_id, blob, first)
 
 
 def _blob_blocks(job_id: int, blob: str, first: int) -> Iterator[tuple[int, bytes]]:
     try:
-        yield from log_blobs.read(blob, first_line=first)
+        for number, block in log_blobs.read(blob, first_line=first):
+            yield max(number, first), _after(block, first - number)
     except FileNotFoundError as error:
         raise LogLost(f"The log of job {job_id} is no longer in the storage (file {blob}).") from error
     except (log_blobs.BlobDamaged, zstandard.ZstdError) as error:
         raise LogLost(f"The log of job {job_id} is damaged (file {blob}: {error}).") from error
+
+
+def _after(block: bytes, count: int) -> bytes:
+    """The block without its first `count` lines."""
+    return block.split(b"\n", count)[-1] if count > 0 else block
 
 
 def _decompressed(job_id: int, data: bytes) -> bytes:
@@ -219,6 +227,10 @@ def _decompressed(job_id: int, data: bytes) -> bytes:
         return decompress(data)
     except zstandard.ZstdError as error:
         raise LogLost(f"The log of job {job_id} is damaged ({error}).") from error
+
+
+def _is_whole(blob: str) -> bool:
+    return blob != "" and not blob.endswith(_UNFINISHED)
 
 
 def seal(job_id: int) -> None:
@@ -235,14 +247,14 @@ def merge(job_id: int) -> None:
     the rows but not undo the file. Raises LogLost when a row is damaged.
     """
     log = Log.objects.filter(pk=job_id, sealed_at__isnull=False).first()
-    if log is None or not LogChunk.objects.filter(job_id=job_id).exists():
+    if log is None or log.lines == 0 or _is_whole(log.blob):
         return
     name = f"logs/{job_id // 1000}/{job_id}-{secrets.token_hex(4)}.zst"
     # The name goes first: a file that a killed merge left behind is then known, and the next one removes it.
-    if not Log.objects.filter(pk=job_id, blob=log.blob).update(blob=name):
+    if not Log.objects.filter(pk=job_id, blob=log.blob).update(blob=name + _UNFINISHED):
         return
     if log.blob:
-        default_storage.delete(log.blob)
+        default_storage.delete(log.blob.removesuffix(_UNFINISHED))
     with tempfile.SpooledTemporaryFile(max_size=4 * 1024 * 1024) as target:
         written = log_blobs.write(target, (block for _, block in _blocks(job_id, 0)))
         if written != log.lines:
@@ -250,7 +262,7 @@ def merge(job_id: int) -> None:
         target.seek(0)
         stored = log_blobs.save(name, target)
     with transaction.atomic():
-        mine = Log.objects.filter(pk=job_id, blob=name).update(blob=stored)
+        mine = Log.objects.filter(pk=job_id, blob=name + _UNFINISHED).update(blob=stored)
         if mine:
             LogChunk.objects.filter(job_id=job_id).delete()
     if not mine:
@@ -264,4 +276,4 @@ def delete(job_id: int) -> None:
         LogChunk.objects.filter(job_id=job_id).delete()
         Log.objects.filter(pk=job_id).delete()
         if blob:
-            transaction.on_commit(lambda: default_storage.delete(blob))
+            transaction.on_commit(lambda: default_storage.delete(blob.removesuffix(_UNFINISHED)))

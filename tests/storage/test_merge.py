@@ -193,7 +193,7 @@ def test_deleting_removes_rows_and_file_but_not_when_rolled_back(job_id, blobs, 
 @pytest.mark.django_db(transaction=True)
 def test_readers_and_two_mergers_at_once_see_every_line(blobs):
     job_id = make_job().pk
-    expected = fill(job_id, 3_000, 10)
+    expected = fill(job_id, 1_500, 10)
     logs.seal(job_id)
     problems = []
     merged = threading.Event()
