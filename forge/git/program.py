@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 _CONFIG = Path(__file__).with_name("gitconfig")
@@ -29,12 +29,11 @@ class GitTimeout(GitError):
     """git took longer than its deadline."""
 
 
-def environment(config: Mapping[str, str] | None = None, *, protocol: str = "") -> dict[str, str]:
+def environment(config: Sequence[tuple[str, str]] = (), *, protocol: str = "") -> dict[str, str]:
     """The whole environment of a git process.
 
-    `config` overrides forge/git/gitconfig (git: GIT_CONFIG_COUNT); `protocol` is the value of a Git-Protocol header.
+    `config` adds to forge/git/gitconfig (git: GIT_CONFIG_COUNT); `protocol` is the value of a Git-Protocol header.
     """
-    settings = list((config or {}).items())
     variables = {
         "PATH": os.environ.get("PATH", os.defpath),
         "TMPDIR": tempfile.gettempdir(),
@@ -44,7 +43,7 @@ def environment(config: Mapping[str, str] | None = None, *, protocol: str = "") 
         "TZ": "UTC",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": str(_CONFIG),
-        "GIT_CONFIG_COUNT": str(len(settings)),
+        "GIT_CONFIG_COUNT": str(len(config)),
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -52,7 +51,7 @@ def environment(config: Mapping[str, str] | None = None, *, protocol: str = "") 
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_LITERAL_PATHSPECS": "1",
     }
-    for number, (name, value) in enumerate(settings):
+    for number, (name, value) in enumerate(config):
         variables[f"GIT_CONFIG_KEY_{number}"] = name
         variables[f"GIT_CONFIG_VALUE_{number}"] = value
     if protocol:

@@ -6,15 +6,40 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import MD5PasswordHasher
 
-from forge.models import Repository
+from forge.access_tokens import create_access_token
+from forge.models import Member, Repository
 from forge.repositories import create_repository
+from tests.forge.git.live import LiveForge
 from tests.forge.git.worktree import WorkTree
 
 
+PASSWORD = "correct horse: battery@staple"
+
+
 @pytest.fixture
-def alice(db):
-    return get_user_model().objects.create_user("alice")
+def person(db):
+    def person(name: str):
+        # Hashed the fast way, which only the server under test accepts.
+        return get_user_model().objects.create(username=name, password=MD5PasswordHasher().encode(PASSWORD, "salt"))
+
+    return person
+
+
+@pytest.fixture
+def alice(person):
+    return person("alice")
+
+
+@pytest.fixture
+def member(person, repository):
+    def member(name: str, role: str):
+        found = person(name)
+        Member.objects.create(repository=repository, user=found, role=role)
+        return found
+
+    return member
 
 
 @pytest.fixture
@@ -33,3 +58,33 @@ def filled(repository, work):
     work.commit({"README.md": "# Widget\n", "src/a.py": "print(1)\n"}, "First")
     work.git("push", "-q", str(repository.path), "main")
     return repository
+
+
+@pytest.fixture
+def forges(transactional_db, tmp_path: Path):
+    """Starts servers, and ends them with the test."""
+    started: list[LiveForge] = []
+
+    def start(**variables: str) -> LiveForge:
+        started.append(LiveForge(tmp_path, **variables))
+        return started[-1].start()
+
+    yield start
+    for forge in started:
+        forge.stop()
+
+
+@pytest.fixture
+def live_forge(forges) -> LiveForge:
+    return forges()
+
+
+@pytest.fixture
+def remote(live_forge, repository) -> str:
+    """The repository's address with alice's password in it."""
+    return live_forge.address("alice/widget.git", "alice", PASSWORD)
+
+
+@pytest.fixture
+def token(alice) -> str:
+    return create_access_token(user=alice, name="test")[1]
