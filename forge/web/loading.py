@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from typing import cast
 
 from django.contrib.auth.models import User
@@ -24,7 +23,9 @@ def get_repository(request: HttpRequest, owner: str, name: str, *, need: Need = 
     `request.user` may not even read it; PermissionDenied where they read it but lack the role.
     """
     repository = (
-        Repository.objects.select_related("owner").filter(owner__username__iexact=owner, name__iexact=name).first()
+        Repository.objects.select_related("owner")
+        .filter(owner__username__iexact=owner, name__iexact=name.removesuffix(".git"))
+        .first()
         if "\0" not in owner + name
         else None
     )

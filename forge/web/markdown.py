@@ -5,16 +5,17 @@ from __future__ import annotations
 from urllib.parse import urljoin, urlsplit
 
 import nh3
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 
-# Both parsers take time with the length of the text, the second also with the depth of its tags: about two seconds
-# at these limits for the worst text, a few milliseconds for an ordinary one.
+# The parser takes time for each sign that could mean something: about a second at these limits for the worst text,
+# some milliseconds for an ordinary one.
 MAX_CHARACTERS = 128 * 1024
-MAX_TAGS = 10_000
+MAX_SIGNS = 12_000
+_SIGNS = "[*_`<|&\\\n"
 
-_WITH_HTML = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-_WITHOUT_HTML = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+_PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 _TAGS = {
     *("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "pre", "code", "kbd", "samp", "var"),
@@ -41,17 +42,19 @@ def render(text: str, *, link_base: str = "", image_base: str = "") -> SafeStrin
 
     Scripts, styles, event handlers, forms, classes and ids are gone and links lead to http, https and mailto only,
     so that the result can neither run anything nor imitate the page around it. Relative links and images are taken
-    from `link_base` and `image_base`, where given. What is longer than MAX_CHARACTERS is cut, and says so.
+    from `link_base` and `image_base`, where given. What is longer than MAX_CHARACTERS is cut, and says so; what has
+    more than MAX_SIGNS signs of Markdown is shown as it was written.
     """
     cut = text[:MAX_CHARACTERS].replace("\0", "\N{REPLACEMENT CHARACTER}")
-    parser = _WITH_HTML if cut.count("<") <= MAX_TAGS else _WITHOUT_HTML
+    if sum(cut.count(sign) for sign in _SIGNS) > MAX_SIGNS:
+        return format_html("<pre>{}</pre>{}", cut, _note(text))
 
     def relocate(tag: str, attribute: str, value: str) -> str:
         base = {("a", "href"): link_base, ("img", "src"): image_base}.get((tag, attribute), "")
         return _join(base, value) if base else value
 
     html = nh3.clean(
-        parser.render(cut),
+        _PARSER.render(cut),
         tags=_TAGS,
         clean_content_tags={"script", "style"},
         attributes=_ATTRIBUTES,
@@ -59,9 +62,13 @@ def render(text: str, *, link_base: str = "", image_base: str = "") -> SafeStrin
         url_schemes={"http", "https", "mailto"},
         link_rel="nofollow noopener noreferrer",
     )
-    if len(text) > MAX_CHARACTERS:
-        html += f"<p><em>Cut after {MAX_CHARACTERS:,} characters.</em></p>"
-    return mark_safe(html)  # noqa: S308 - the cleaner is what makes it safe
+    return mark_safe(html + _note(text))  # noqa: S308 - the cleaner is what makes it safe
+
+
+def _note(text: str) -> SafeString:
+    if len(text) <= MAX_CHARACTERS:
+        return SafeString("")
+    return format_html("<p><em>Cut after {} characters.</em></p>", MAX_CHARACTERS)
 
 
 def _join(base: str, value: str) -> str:
