@@ -42,13 +42,13 @@ class Problems:
     def __init__(self, path: str, *, github_only: bool = False) -> None:
         """`github_only`: leave out what GitHub's own parser accepts and only this server refuses."""
         self.path = path
-        self._github_only = github_only
+        self.github_only = github_only
         self._found: dict[tuple[int, int, str], Problem] = {}
 
     def add(self, line: int, column: int, message: str, *, own: bool = False) -> None:
         """Record a finding; `own` ones are this server's, not GitHub's parser's. A repeat (an alias checked twice)
         and everything after the tenth change nothing."""
-        if own and self._github_only:
+        if own and self.github_only:
             return
         if len(message) > MAX_MESSAGE:
             message = message[: MAX_MESSAGE - 5] + "[...]"

@@ -2,7 +2,7 @@
 
 import json
 
-from ci.workflow import load
+from ci.workflow import load, trees
 from ci.workflow.document.nodes import Mapping, Sequence
 
 from .support import PATH, loaded
@@ -175,3 +175,17 @@ def test_a_job_that_calls_a_workflow_is_kept_whole() -> None:
         "secrets": "inherit",
         "needs": [],
     }
+
+
+def test_an_expression_for_a_whole_mapping_stays_a_mapping() -> None:
+    workflow = loaded(
+        """
+        on: push
+        env: ${{ fromJSON(vars.e) }}
+        jobs: {a: {runs-on: x, env: '${{ fromJSON(vars.e) }}', steps: [{run: x, env: '${{ fromJSON(vars.e) }}'}]}}
+        """
+    )
+    expected = {"${{ insert }}": "${{ fromJSON(vars.e) }}"}
+    job = workflow.jobs["a"]
+    assert workflow.env == job["env"] == job["steps"][0]["env"] == expected
+    assert trees.render_texts(expected, {"vars": {"e": '{"A": 1}'}}) == {"A": "1"}

@@ -73,10 +73,20 @@ def job(value: Mapping[str, Any]) -> Definition:
     definition = {**value, "needs": [needs] if isinstance(needs, str) else list(dict.fromkeys(needs))}
     if "steps" in value:
         ids = step_ids(value["steps"])
-        definition["steps"] = [{**step, "id": name} for step, name in zip(value["steps"], ids, strict=True)]
-    return definition
+        steps = zip(value["steps"], ids, strict=True)
+        definition["steps"] = [_with_mappings({**step, "id": name}) for step, name in steps]
+    return _with_mappings(definition)
 
 
-def _mapping(value: object) -> Any:
-    """An `env` or `defaults`: a mapping, or the one expression that stands for it."""
-    return {} if value is None else value
+def _with_mappings(value: Definition) -> Definition:
+    for key in ("env", "with", "outputs"):
+        if isinstance(value.get(key), str):
+            value[key] = _mapping(value[key])
+    return value
+
+
+def _mapping(value: object) -> Definition:
+    """A mapping. One expression that stands for a whole mapping becomes GitHub's other way to write the same."""
+    if isinstance(value, str):
+        return {"${{ insert }}": value}
+    return value if isinstance(value, dict) else {}

@@ -175,7 +175,8 @@ def _matrix(node: Node | None, value: object, problems: Problems) -> None:
         if isinstance(vector, Sequence) and not vector.items and key.text.casefold() not in {"include", "exclude"}:
             problems.add(vector.line, vector.column, f"Matrix vector '{key.text}' does not contain any values")
             return
-    if _has_expression(value):
+    if _has_expression(value) or None in value.values():
+        # Known only when the job runs, or refused already.
         return
     try:
         matrix.combinations(value)
@@ -229,7 +230,7 @@ def _steps(steps: Sequence, problems: Problems) -> None:
         uses = step.get("uses")
         if isinstance(uses, Scalar) and uses.text and not _is_action(uses.text):
             message = f"Expected format {{org}}/{{repo}}[/path]@ref. Actual '{uses.text}'"
-            problems.add(uses.line, uses.column, message)
+            problems.add(uses.line, uses.column, message, own=True)
 
 
 def _is_action(uses: str) -> bool:
