@@ -296,6 +296,8 @@ class Job:
         self._log.close(patience=STOP_PATIENCE if self.control.stopped else LONGEST_REPORT)
         if self.control.abandoned:
             return f"dropped: {self.control.abandoned}"
+        # From here on "the job has ended" is our own doing, and must not stop the repeats of a lost answer.
+        self._heartbeat.stop()
         body = {
             "conclusion": conclusion,
             "outputs": self._outputs,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,9 +55,16 @@ class Runners:
         )
         assert done.returncode == 0, done.stderr
 
+    def enroll(self, **more: Any) -> None:
+        """Write what registering would have written, without the cost of a process."""
+        token, labels = "frr_enrolled", ["self-hosted", "linux"]
+        self.server.runners[token] = {"id": 1, "name": "alpha", "labels": labels, "ephemeral": False}
+        body = {"url": self.server.url, "id": 1, "name": "alpha", "token": token, "labels": labels, **more}
+        self.config.write_text(json.dumps(body))
+
     def start(self, command: str = "once", *args: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         if not self.config.exists():
-            self.register()
+            self.enroll()
         process = subprocess.Popen(
             [sys.executable, "-m", "ci.runner", command, "--config", str(self.config), "--work", str(self.work), *args],
             env={**self.env, **(env or {})},
