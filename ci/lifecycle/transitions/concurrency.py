@@ -32,6 +32,9 @@ def settle(group_id: int) -> None:
     for run_id in sorted(_runs_concerned(group)):
         lock_run(run_id)
     waiting = _waiting(group)
+    # A free place goes to who came first, as if each arrival had been settled at once.
+    if waiting and not _holders(group):
+        _let_in(waiting.pop(0))
     if not waiting:
         return
     *older, newest = waiting
@@ -40,8 +43,8 @@ def settle(group_id: int) -> None:
     if newest.cancel_in_progress:
         for holder in _holders(group):
             _supersede(holder, newest)
-    if not _holders(group):
-        _let_in(newest)
+        if not _holders(group):
+            _let_in(newest)
 
 
 def stop_run(run: Run, reason: CancelReason, *, note: str, actor: Any = None) -> int:

@@ -1,0 +1,110 @@
+"""Concurrency groups of runs and jobs: one running, one pending."""
+
+from django_q.models import OrmQ
+
+from ci.lifecycle import transitions
+from ci.models import ConcurrencyGroup, Run
+from tests.playground import Playground, jobs_of, states_of
+
+
+def workflow(extra: str = "") -> str:
+    return f"""
+        on: push
+        concurrency:
+          group: deploy
+          {extra}
+        jobs:
+          deploy: {{runs-on: linux, steps: [{{run: echo}}]}}
+    """
+
+
+JOB_GROUP = """
+    on: push
+    jobs:
+      build: {runs-on: linux, steps: [{run: echo}]}
+      deploy: {runs-on: linux, concurrency: prod, steps: [{run: echo}]}
+"""
+
+
+def settle() -> None:
+    """What the queued tasks would do."""
+    for group in ConcurrencyGroup.objects.all():
+        transitions.settle(group.pk)
+
+
+def outcomes(*runs: Run) -> list[str]:
+    for run in runs:
+        run.refresh_from_db()
+    return [run.outcome for run in runs]
+
+
+def test_one_runs_one_waits_and_an_older_waiter_is_superseded(playground: Playground) -> None:
+    first, second, third = (playground.run(workflow()) for _ in range(3))
+    assert outcomes(first, second, third) == ["queued", "cancelled", "waiting"]
+    assert jobs_of(second)["deploy"].cancel_reason == "superseded"
+
+
+def test_the_waiter_goes_when_the_holder_ends(playground: Playground) -> None:
+    first, second = playground.run(workflow()), playground.run(workflow())
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    assert any("settle_group" in str(task.func()) for task in OrmQ.objects.all())
+    settle()
+    assert outcomes(first, second) == ["success", "queued"]
+    assert states_of(second) == {"deploy": "queued"}
+
+
+def test_cancel_in_progress_cancels_the_holder(playground: Playground) -> None:
+    first = playground.run(workflow())
+    assigned = playground.assigned().begin()
+    second = playground.run(workflow("cancel-in-progress: true"))
+    assert assigned.heartbeat().cancel == "superseded"
+    assert outcomes(second) == ["waiting"]
+    assigned.complete("cancelled")
+    settle()
+    assert outcomes(first, second) == ["cancelled", "queued"]
+
+
+def test_a_queued_holder_makes_room_at_once(playground: Playground) -> None:
+    first = playground.run(workflow())
+    second = playground.run(workflow("cancel-in-progress: true"))
+    assert outcomes(first, second) == ["cancelled", "queued"]
+
+
+def test_other_repositories_have_groups_of_their_own(playground: Playground) -> None:
+    first = playground.run(workflow())
+    other = playground.run(workflow(), repository=playground.make_repository(name="other"))
+    assert outcomes(first, other) == ["queued", "queued"]
+
+
+def test_a_waiting_run_can_be_cancelled(playground: Playground) -> None:
+    _, second = playground.run(workflow()), playground.run(workflow())
+    transitions.cancel_run(run_id=second.pk, actor=playground.alice)
+    assert outcomes(second) == ["cancelled"]
+
+
+def test_a_job_waits_for_its_group(playground: Playground) -> None:
+    first, second = playground.run(JOB_GROUP), playground.run(JOB_GROUP)
+    settle()
+    assert states_of(first) == {"build": "queued", "deploy": "queued"}
+    assert states_of(second) == {"build": "queued", "deploy": "blocked"}
+    playground.work(playground.runner())
+    settle()
+    assert states_of(second)["deploy"] == "queued"
+
+
+def test_settling_once_too_often_changes_nothing(playground: Playground) -> None:
+    first, second = playground.run(workflow()), playground.run(workflow())
+    before = [run.version for run in (first, second)]
+    settle()
+    settle()
+    outcomes(first, second)
+    assert [run.version for run in (first, second)] == before
+
+
+def test_a_rerun_enters_the_group_again(playground: Playground) -> None:
+    first = playground.run(workflow())
+    playground.work(playground.runner())
+    playground.run(workflow())
+    transitions.rerun(run_id=first.pk, actor=playground.alice)
+    assert outcomes(first) == ["waiting"]
