@@ -60,10 +60,7 @@ def expand(
 
     The `if` is evaluated before the matrix. Raises ExpressionError, MatrixError or PlanError.
     """
-    status = status_functions(ancestors, cancelled=cancelled)
-    wanted = definition.get("if")
-    text = "success()" if wanted is None or to_string(wanted).strip() == "" else wanted
-    if not condition(text, contexts, status):
+    if not enabled(definition, contexts=contexts, ancestors=ancestors, cancelled=cancelled):
         return Expansion(skipped=True, legs=())
     strategy = _strategy(definition.get("strategy"), contexts)
     found = combinations(_matrix(strategy)) or [Combination({}, [])]
@@ -75,6 +72,11 @@ def expand(
         known = {**contexts, "strategy": context, "matrix": combination.values}
         legs.append(_leg(definition, combination, index, len(found), known, fail_fast, max_parallel, key))
     return Expansion(skipped=False, legs=tuple(legs))
+
+
+def enabled(definition: Definition, *, contexts: Contexts, ancestors: Mapping[str, str], cancelled: bool) -> bool:
+    """Whether a job runs, by its `if` (none: success()). Raises ExpressionError."""
+    return condition(definition.get("if"), contexts, status_functions(ancestors, cancelled=cancelled))
 
 
 def status_functions(ancestors: Mapping[str, str], *, cancelled: bool) -> dict[str, Callable[..., object]]:

@@ -14,7 +14,7 @@ from ci.workflow.document.schema import ROOT
 from ci.workflow.problems import Problems
 from ci.workflow.workflow import Workflow
 
-__all__ = ["load"]
+__all__ = ["accept", "load"]
 
 
 def load(path: str, files: Mapping[str, str | bytes]) -> Workflow:
@@ -27,21 +27,24 @@ def load(path: str, files: Mapping[str, str | bytes]) -> Workflow:
     if text is None:
         problems.add(0, 0, "The file does not exist")
         problems.raise_if_any()
-    root = read(text or "", problems)
-    value = _convert(root, problems) if root is not None else {}
+    accepted = accept(text or "", problems)
     problems.raise_if_any()
-    assert isinstance(root, MappingNode)
-    return build(path, root, value)
+    assert accepted is not None
+    return build(path, *accepted)
 
 
-def _convert(root: object, problems: Problems) -> dict[str, Any]:
+def accept(text: str | bytes, problems: Problems) -> tuple[MappingNode, dict[str, Any]] | None:
+    """The nodes of a file and their plain values. Whatever is wrong is in `problems` afterwards; only without any is
+    the value whole. None where there is nothing to look at."""
+    root = read(text, problems)
+    if root is None:
+        return None
     if not isinstance(root, MappingNode):
-        line, column = getattr(root, "line", 1), getattr(root, "column", 1)
-        problems.add(line, column, "A mapping was expected. Write a workflow: `on:`, `jobs:` and so on")
-        return {}
+        problems.add(root.line, root.column, "A mapping was expected. Write a workflow: `on:`, `jobs:` and so on")
+        return None
     value = Conversion(problems).convert(root, ROOT)
     assert isinstance(value, dict)
     if not (problems.github_only and problems):
         # GitHub stops here when a value was refused; people are better served with everything at once.
         check(root, value, problems)
-    return value
+    return root, value
