@@ -12,7 +12,7 @@ from ci.workflow.expressions import functions as built_in
 from ci.workflow.expressions import json_text
 from ci.workflow.expressions.coercion import fold, is_array, is_primitive, to_string
 from ci.workflow.expressions.errors import ExpressionError
-from ci.workflow.expressions.memory import ITEM_BYTES, text_bytes
+from ci.workflow.expressions.memory import text_bytes
 from ci.workflow.expressions.scope import Function, Run, Scope, building, releasing
 
 
@@ -24,18 +24,16 @@ def call(name: str, arguments: list[Run]) -> Run:
         case "CONTAINS":
             return releasing(_contains(*arguments))
         case "STARTSWITH":
-            text, start = arguments
-            return releasing(lambda scope: built_in.starts_with(text(scope), start(scope)))
+            return releasing(_edge(built_in.starts_with, *arguments))
         case "ENDSWITH":
-            text, end = arguments
-            return releasing(lambda scope: built_in.ends_with(text(scope), end(scope)))
+            return releasing(_edge(built_in.ends_with, *arguments))
         case "FORMAT":
             return building(_format(arguments[0], arguments[1:]))
         case "JOIN":
             return building(_join(*arguments))
         case "TOJSON":
             value = arguments[0]
-            return building(lambda scope: json_text.write(value(scope), scope.memory.limit))
+            return building(lambda scope: json_text.write(value(scope), scope.memory))
         case "FROMJSON":
             return releasing(_from_json(arguments[0]))
     return releasing(_extra(name, arguments))
@@ -61,12 +59,26 @@ def _contains(search: Run, wanted: Run) -> Run:
     def run(scope: Scope) -> object:
         value = search(scope)
         if is_primitive(value):
+            scope.memory.read(value)
             return built_in.contains_text(value, wanted(scope))
         if is_array(value) and value:
             assert isinstance(value, (list, tuple))
-            scope.memory.spend(ITEM_BYTES * len(value))
-            return built_in.contains_item(value, wanted(scope))
+            scope.memory.visit(len(value))
+            item = wanted(scope)
+            if isinstance(item, str):
+                scope.memory.read(item, *(each for each in value if isinstance(each, str) and len(each) == len(item)))
+            return built_in.contains_item(value, item)
         return False
+
+    return run
+
+
+def _edge(matches: Callable[[object, object], bool], text: Run, edge: Run) -> Run:
+    def run(scope: Scope) -> object:
+        whole = text(scope)
+        wanted = edge(scope)
+        scope.memory.read(wanted)
+        return matches(whole, wanted)
 
     return run
 
@@ -89,7 +101,13 @@ def _format(template: Run, arguments: list[Run]) -> Callable[[Scope], str]:
 
 
 def _join(items: Run, separator: Run = lambda scope: ",") -> Callable[[Scope], str]:
-    return lambda scope: built_in.join(items(scope), lambda: separator(scope), scope.memory.limit)
+    def run(scope: Scope) -> str:
+        value = items(scope)
+        if isinstance(value, (list, tuple)):
+            scope.memory.visit(len(value))
+        return built_in.join(value, lambda: separator(scope), scope.memory.limit)
+
+    return run
 
 
 def _from_json(text: Run) -> Run:

@@ -49,7 +49,10 @@ class FilteredArray(list[object]):
 
 def fold(text: str) -> str:
     """The text with case differences removed; never longer or shorter than the text."""
-    return text.upper() if text.isascii() else text.translate(_UPPER_CASE)
+    upper = text.upper()
+    if text.isascii() or (len(upper) == len(text) and "\u0131" not in text and "\u017f" not in text):
+        return upper
+    return text.translate(_UPPER_CASE)
 
 
 def trim(text: str) -> str:
@@ -168,7 +171,8 @@ def equal(left: object, right: object) -> bool:
 def less(left: object, right: object) -> bool:
     """GitHub's ``<``; always false for NaN, for two nulls and for collections."""
     if isinstance(left, str) and isinstance(right, str):
-        return _ordered(left) < _ordered(right)
+        decisive = min(len(left), len(right)) + 1
+        return _ordered(left[:decisive]) < _ordered(right[:decisive])
     if (left is None and right is None) or not (is_primitive(left) and is_primitive(right)):
         return False
     return to_number(left) < to_number(right)

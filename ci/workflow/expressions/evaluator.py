@@ -5,6 +5,8 @@ A tree is turned into Python closures once; evaluating it is then a few calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ci.workflow.expressions.calls import call
 from ci.workflow.expressions.coercion import equal, fold, is_primitive, less, truthy
 from ci.workflow.expressions.lookup import MISSING, find, item, values_of
@@ -62,10 +64,10 @@ def _properties(node: Index) -> Run:
             if type(value) is dict:
                 found = value.get(key, MISSING)
                 if found is MISSING:
-                    found = find(value, key, folded)
+                    found = find(value, key, folded, scope.memory)
                 value = None if found is MISSING else found
             else:
-                value = item(value, key)
+                value = item(value, key, scope.memory)
         return value
 
     return run
@@ -75,7 +77,7 @@ def _index(target: Run, key: Run) -> Run:
     def run(scope: Scope) -> object:
         value = target(scope)
         # GitHub does not look at the key where there is nothing to look into.
-        return None if is_primitive(value) else item(value, key(scope))
+        return None if is_primitive(value) else item(value, key(scope), scope.memory)
 
     return run
 
@@ -125,18 +127,28 @@ def _comparison(operator: str, left_node: Node, right_node: Node) -> Run:
             return _equal_text(left, right_node.value, same=True)
         case "!=" if isinstance(right_node, Literal) and isinstance(right_node.value, str):
             return _equal_text(left, right_node.value, same=False)
-        case "==":
-            return lambda scope: equal(left(scope), right(scope))
-        case "!=":
-            return lambda scope: not equal(left(scope), right(scope))
-        case "<":
-            return lambda scope: less(left(scope), right(scope))
-        case ">":
-            # The left side is evaluated first all the same.
-            return lambda scope: _greater(left(scope), right(scope))
-    if operator == "<=":
-        return lambda scope: _at_most(left(scope), right(scope))
-    return lambda scope: _at_least(left(scope), right(scope))
+    relation = _RELATIONS[operator]
+
+    def run(scope: Scope) -> object:
+        first = left(scope)
+        second = right(scope)
+        if type(first) is str or type(second) is str:
+            _read(first, second, scope)
+        return relation(first, second)
+
+    return run
+
+
+def _read(left: object, right: object, scope: Scope) -> None:
+    """Two texts are compared no further than the shorter one reaches; other values need the whole text's number."""
+    if isinstance(left, str) and isinstance(right, str):
+        scope.memory.read(left if len(left) < len(right) else right)
+    else:
+        scope.memory.read(left, right)
+
+
+def _unequal(left: object, right: object) -> bool:
+    return not equal(left, right)
 
 
 def _greater(left: object, right: object) -> bool:
@@ -149,6 +161,16 @@ def _at_most(left: object, right: object) -> bool:
 
 def _at_least(left: object, right: object) -> bool:
     return equal(left, right) or less(right, left)
+
+
+_RELATIONS: dict[str, Callable[[object, object], bool]] = {
+    "==": equal,
+    "!=": _unequal,
+    "<": less,
+    ">": _greater,
+    "<=": _at_most,
+    ">=": _at_least,
+}
 
 
 def _equal_text(left: Run, text: str, *, same: bool) -> Run:

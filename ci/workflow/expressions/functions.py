@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ci.workflow.expressions.coercion import equal, fold, is_array, is_primitive, to_string
+from ci.workflow.expressions.coercion import equal, fold, is_array, is_primitive, to_number, to_string
 from ci.workflow.expressions.errors import ExpressionError
 from ci.workflow.expressions.memory import exceeded, text_bytes
 
@@ -16,7 +16,18 @@ _HIGHEST_ARGUMENT = 255
 
 
 def contains_item(items: list[object] | tuple[object, ...], wanted: object) -> bool:
-    return any(equal(wanted, item) for item in items)
+    if not isinstance(wanted, str):
+        return any(equal(wanted, item) for item in items)
+    # The same rule as equal(), with what it needs of the one text computed once.
+    folded = fold(wanted)
+    number = to_number(wanted)
+    for item in items:
+        if isinstance(item, str):
+            if len(item) == len(folded) and fold(item) == folded:
+                return True
+        elif is_primitive(item) and to_number(item) == number:
+            return True
+    return False
 
 
 def contains_text(text: object, wanted: object) -> bool:

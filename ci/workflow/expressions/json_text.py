@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ci.workflow.expressions.coercion import fold, is_array, is_object, plain_number, to_string
 from ci.workflow.expressions.errors import ExpressionError
-from ci.workflow.expressions.memory import TEXT_OVERHEAD, exceeded
+from ci.workflow.expressions.memory import TEXT_OVERHEAD, Memory, exceeded
 
 MAX_JSON_DEPTH = 100
 _MAX_WRITTEN_DEPTH = 1000
@@ -83,10 +83,11 @@ def _collections_in(value: object) -> list[object]:
     return []
 
 
-def write(value: object, limit: int) -> str:
-    """The JSON text of a value. Raises ExpressionError (evaluation) beyond ``limit`` bytes (see memory)."""
-    writer = _Writer(limit)
+def write(value: object, memory: Memory) -> str:
+    """The JSON text of a value. Raises ExpressionError (evaluation) beyond what ``memory`` allows."""
+    writer = _Writer(memory.limit)
     writer.write(value)
+    memory.spend(writer.size)
     return "".join(writer.pieces)
 
 

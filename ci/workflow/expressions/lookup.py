@@ -31,32 +31,39 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-def find(values: Mapping[str, object], key: str, folded: str) -> object:
-    """The value under ``key`` in any case, or MISSING; an exact spelling wins. ``folded`` is the key's fold."""
+def find(values: Mapping[str, object], key: str, folded: str, memory: Memory | None = None) -> object:
+    """The value under ``key`` in any case, or MISSING; an exact spelling wins. ``folded`` is the key's fold.
+
+    Raises ExpressionError when the evaluation, whose ``memory`` this is, has searched too much.
+    """
     value = values.get(key, MISSING)
     if value is not MISSING:
         return value
+    if memory is not None:
+        memory.visit(len(values))
     for name in values:
         if isinstance(name, str) and len(name) == len(folded) and fold(name) == folded:
             return values[name]
     return MISSING
 
 
-def item(target: object, key: object) -> object:
-    """``target[key]``: null where there is no such property or item."""
+def item(target: object, key: object, memory: Memory) -> object:
+    """``target[key]``: null where there is no such property or item. Raises ExpressionError after too much work."""
+    memory.read(key)
     if isinstance(target, FilteredArray):
-        return _each(target, key)
-    value = _one(target, key)
+        memory.visit(len(target))
+        return _each(target, key, memory)
+    value = _one(target, key, memory)
     return None if value is MISSING else value
 
 
-def _one(target: object, key: object) -> object:
+def _one(target: object, key: object, memory: Memory) -> object:
     if is_object(target):
         if not is_primitive(key):
             return MISSING
         assert isinstance(target, Mapping)
         name = to_string(key)
-        return find(target, name, fold(name))
+        return find(target, name, fold(name), memory)
     if is_array(target):
         assert isinstance(target, (list, tuple))
         number = to_number(key)
@@ -66,8 +73,8 @@ def _one(target: object, key: object) -> object:
     return MISSING
 
 
-def _each(items: FilteredArray, key: object) -> FilteredArray:
-    found = (_one(each, key) for each in items)
+def _each(items: FilteredArray, key: object, memory: Memory) -> FilteredArray:
+    found = (_one(each, key, memory) for each in items)
     return FilteredArray(value for value in found if value is not MISSING)
 
 
@@ -75,6 +82,7 @@ def values_of(target: object, memory: Memory) -> FilteredArray:
     """``target.*``. Raises ExpressionError when the evaluation has built too much."""
     sources = target if isinstance(target, FilteredArray) else [target]
     result = FilteredArray()
+    memory.visit(len(sources))
     for source in sources:
         if is_object(source):
             assert isinstance(source, Mapping)

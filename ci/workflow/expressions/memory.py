@@ -13,12 +13,15 @@ RESULT_LIMIT = 10 * 1024 * 1024
 TEXT_OVERHEAD = 26
 ITEM_BYTES = 8
 OBJECT_BYTES = 24
-# What was given back is built again by a hostile expression, so all that was ever built is bounded too.
-_WORK_FACTOR = 8
+# A hostile expression builds again what was given back, or searches the same long value a thousand times: all that
+# is ever built or looked through is bounded too, by what takes a few seconds at worst.
+WORK_LIMIT = 64 * 1024 * 1024
+_VISIT_BYTES = 32
+_LONG = 1024
 
 
 class Memory:
-    """The bytes one evaluation holds, and all it ever built."""
+    """The bytes one evaluation holds, and all it ever built or looked through."""
 
     __slots__ = ("held", "limit", "work")
 
@@ -37,8 +40,19 @@ class Memory:
     def spend(self, size: int) -> None:
         """Count work that leaves nothing behind. Raises ExpressionError."""
         self.work += size
-        if self.work > self.limit * _WORK_FACTOR:
+        if self.work > WORK_LIMIT:
             raise exceeded()
+
+    def read(self, *values: object) -> None:
+        """Count the texts among ``values`` that are long enough to take time."""
+        for value in values:
+            if isinstance(value, str) and len(value) > _LONG:
+                self.spend(4 * len(value))
+
+    def visit(self, count: int) -> None:
+        """Count ``count`` items or keys looked at one by one."""
+        if count > _VISIT_BYTES:
+            self.spend(_VISIT_BYTES * count)
 
 
 def exceeded() -> ExpressionError:

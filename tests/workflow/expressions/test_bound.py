@@ -141,3 +141,47 @@ def test_building_the_same_again_and_again_is_bounded() -> None:
 
     with pytest.raises(ExpressionError, match="maximum allowed memory size was exceeded"):
         evaluate(" || ".join(["format('{0}', a) == 'y'"] * 700), contexts)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a.text == a.other",
+        "a.text < a.other",
+        "contains(a.text, 'x')",
+        "startsWith(a.text, a.other)",
+        "contains(a.list, 'x')",
+        "contains(a.texts, a.other)",
+        "a.number == 2",
+        "a.keys.nope",
+        "a[a.number]",
+        "join(a.list) == 'x'",
+        "toJSON(a.list) == 'x'",
+        "a.list.* == 2",
+        "a.list.*.b == 2",
+    ],
+)
+def test_searching_long_values_again_and_again_is_bounded(part: str) -> None:
+    text = "é" * 200_000
+    values = {
+        "text": text,
+        "other": text[:-1] + "e",
+        "texts": [text] * 5,
+        "number": "1" * 200_000,
+        "list": list(range(50_000)),
+        "keys": {f"k{number}": number for number in range(50_000)},
+    }
+    source = " || ".join([part] * (20_000 // (len(part) + 4)))
+    start = time.perf_counter()
+
+    with pytest.raises(ExpressionError, match="maximum allowed memory size was exceeded"):
+        render(f"${{{{ {source} }}}}", {"a": values})
+    assert time.perf_counter() - start < 20
+
+
+@pytest.mark.parametrize("wanted", ["x", "X", "1", "", "é", None, True, 1, 0])
+def test_contains_finds_what_equals_one_item(wanted: object) -> None:
+    items: tuple[object, ...] = ("x", "É", "1", "", None, True, False, 0, 1.0, [], {})
+    for item in items:
+        contexts = {"list": [item], "wanted": wanted}
+        assert evaluate("contains(list, wanted)", contexts) is evaluate("list[0] == wanted", contexts), item
