@@ -21,6 +21,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def storable(text: str) -> str:
     """Replace what no database or UTF-8 stream takes (NUL, lone surrogates) by U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
     return _UNSTORABLE.sub("\ufffd", text)
 
 

@@ -358,8 +358,9 @@ class _Handler(BaseHTTPRequestHandler):
         """git's own CGI program, behind the job's token."""
         fake, parts = self.fake, path.strip("/").split("/")
         name = "/".join(parts[:2]).removesuffix(".git")
-        header = self.headers.get("Authorization", "")
-        token = base64.b64decode(header.removeprefix("Basic ")).decode() if header.startswith("Basic ") else ""
+        scheme, _, given = self.headers.get("Authorization", "").partition(" ")
+        # The scheme has no case: actions/checkout writes "basic".
+        token = base64.b64decode(given).decode() if scheme.lower() == "basic" else ""
         fake.git_tokens.append(token)
         allowed = name in fake.public or token.removeprefix("x-access-token:") in {j.token for j in fake.jobs.values()}
         if fake.repositories is None or not (fake.repositories / f"{name}.git").exists():
