@@ -1,0 +1,149 @@
+"""plan_push, report: what a push starts, once, and what the person is told."""
+
+from datetime import UTC
+
+import pytest
+
+from ci.lifecycle import pushes
+from ci.models import Run, Schedule, Workflow
+from forge.models import ZERO_SHA, Push
+from tests.playground import ONE_JOB, WORKFLOW, Playground, states_of
+
+
+def runs(playground: Playground) -> list[str]:
+    return list(Run.objects.order_by("id").values_list("workflow_name", flat=True))
+
+
+def test_every_workflow_of_the_commit_that_matches_runs(playground: Playground) -> None:
+    playground.push({
+        WORKFLOW: ONE_JOB,
+        ".github/workflows/release.yaml": "name: Release\non: {push: {tags: ['v*']}}\n"
+        "jobs: {a: {runs-on: linux, steps: [{run: echo}]}}",
+        ".github/workflows/docs.yml": "name: Docs\non: {push: {paths: ['docs/**']}}\n"
+        "jobs: {a: {runs-on: linux, steps: [{run: echo}]}}",
+        ".github/workflows/nested/no.yml": ONE_JOB,
+        "docs/index.md": "# Docs",
+    })
+    assert runs(playground) == ["CI", "Docs"]
+
+
+def test_planning_twice_changes_nothing(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB})
+    Push.objects.filter(pk=push.pk).update(planned_at=None)
+    pushes.plan_push(push.pk)
+    assert runs(playground) == ["CI"]
+    assert Workflow.objects.get().run_count == 1
+
+
+def test_a_push_that_was_not_settled_starts_nothing(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB}, plan=False)
+    Push.objects.filter(pk=push.pk).update(state="refused")
+    assert pushes.plan_push(push.pk) == []
+
+
+@pytest.mark.parametrize("mark", ["[skip ci]", "[ci skip]", "[no ci]"])
+def test_the_commit_message_can_skip(playground: Playground, mark: str) -> None:
+    playground.push({WORKFLOW: ONE_JOB}, message=f"Fix a typo {mark}")
+    assert runs(playground) == []
+
+
+def test_a_deleted_branch_starts_nothing(playground: Playground) -> None:
+    pushed = playground.push({WORKFLOW: ONE_JOB})
+    deleted = Push.objects.create(
+        repository=playground.repository,
+        pusher=playground.alice,
+        ref="refs/heads/old",
+        before=pushed.after,
+        after=ZERO_SHA,
+        state="settled",
+        settled_at=pushed.settled_at,
+    )
+    assert pushes.plan_push(deleted.pk) == []
+
+
+def test_a_push_by_a_job_starts_nothing(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB}, plan=False)
+    Push.objects.filter(pk=push.pk).update(by_job=True)
+    assert pushes.plan_push(push.pk) == []
+
+
+def test_a_disabled_workflow_does_not_run(playground: Playground) -> None:
+    playground.push({WORKFLOW: ONE_JOB})
+    Workflow.objects.update(enabled=False)
+    playground.push({"README.md": "# Hello"})
+    assert len(runs(playground)) == 1
+
+
+def test_the_run_knows_its_commit_and_event(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB}, message="Add the build")
+    run = Run.objects.get()
+    assert (run.event, run.ref, run.sha, run.title) == ("push", "refs/heads/main", push.after, "Add the build")
+    assert run.payload["head_commit"]["message"] == "Add the build"
+    assert (run.payload["before"], run.payload["after"]) == (ZERO_SHA, push.after)
+    assert run.actor == playground.alice
+
+
+def test_a_run_name_is_its_title(playground: Playground) -> None:
+    run = playground.run("run-name: Build by ${{ github.actor }}" + ONE_JOB.replace("\n    ", "\n"))
+    assert run.title == "Build by alice"
+
+
+def test_a_group_by_run_id_is_possible(playground: Playground) -> None:
+    run = playground.run("concurrency: ci-${{ github.run_id }}" + ONE_JOB.replace("\n    ", "\n"))
+    assert run.concurrency_group is not None
+    assert run.concurrency_group.name == f"ci-{run.pk}"
+
+
+def test_a_broken_file_is_a_startup_failure_with_every_problem(playground: Playground) -> None:
+    run = playground.run("on: push\njobs:\n  build:\n    steps:\n      - run: echo\n        bogus: 1\n")
+    assert (run.state, run.conclusion) == ("ended", "startup_failure")
+    assert {problem["line"] for problem in run.problems} == {4, 6}
+    assert states_of(run) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"on: push\njobs: \xff\xfe", b"on: push\n\tjobs: {}", b"[" * 10_000, b"a: &a [" + b"x," * 9 + b"]\nb: *c", b"# " + b"x" * 5_000_000],
+    ids=["not UTF-8", "a tab", "deep", "an unknown alias", "5 MB"],
+)
+def test_an_unreadable_file_is_a_startup_failure(playground: Playground, text: bytes) -> None:
+    playground.push({WORKFLOW: text})
+    run = Run.objects.get()
+    assert run.conclusion == "startup_failure"
+    assert run.problems[0]["message"]
+
+
+def test_a_broken_file_does_not_stop_the_others(playground: Playground) -> None:
+    playground.push({WORKFLOW: ONE_JOB, ".github/workflows/bad.yml": "on: [nonsense]"})
+    assert set(Run.objects.values_list("conclusion", flat=True)) == {None, "startup_failure"}
+
+
+def test_the_person_is_told_of_runs_with_links(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB}, plan=False)
+    (line,) = pushes.report([push.pk])
+    run = Run.objects.get()
+    assert line == f"Workflow CI #1 started: http://127.0.0.1:8000/alice/widgets/actions/runs/{run.pk}/"
+
+
+def test_the_person_is_told_what_is_wrong_where(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: "on: push\njobs:\n  build:\n    steps: [{run: echo}]\n"}, plan=False)
+    first, *problems = pushes.report([push.pk])
+    assert first.startswith(f"Workflow {WORKFLOW} cannot run: http")
+    assert problems == [f"  {WORKFLOW}:4:5: Required property is missing: runs-on"]
+
+
+def test_the_default_branch_is_remembered(playground: Playground) -> None:
+    cron = "name: Nightly\non: {schedule: [{cron: '0 3 * * *'}]}\njobs: {a: {runs-on: linux, steps: [{run: echo}]}}"
+    playground.push({WORKFLOW: cron})
+    schedule = Schedule.objects.get()
+    assert (schedule.cron, schedule.next_at.astimezone(UTC).hour) == ("0 3 * * *", 3)
+    playground.push({WORKFLOW: cron.replace("0 3", "0 4")})
+    assert Schedule.objects.get().cron == "0 4 * * *"
+    assert Workflow.objects.get().events == ["schedule"]
+
+
+def test_other_branches_schedule_nothing(playground: Playground) -> None:
+    playground.push({"README.md": "# Hello"})
+    cron = "on: {schedule: [{cron: '0 3 * * *'}]}\njobs: {a: {runs-on: linux, steps: [{run: echo}]}}"
+    playground.push({WORKFLOW: cron}, branch="feature")
+    assert not Schedule.objects.exists()
