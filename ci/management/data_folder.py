@@ -39,7 +39,8 @@ class DataFolder:
             self._check_free(minimum_free)
             with tempfile.TemporaryFile(dir=self.path) as file:
                 file.write(_CHECK_BYTES)
-            for part in (self.git, self.blobs, self.runners, self.logs):
+            # static: empty unless collectstatic is used, but the web server warns where it is missing.
+            for part in (self.git, self.blobs, self.runners, self.logs, self.path / "static"):
                 part.mkdir(mode=0o700, exist_ok=True)
                 if not os.access(part, os.W_OK | os.X_OK):
                     raise PermissionError(f"Permission denied: {part}")
