@@ -1,13 +1,15 @@
 // Two things that a page cannot do by itself: stay at the end of a growing log while its reader is there,
 // and open the folds around the line that the address names.
 (() => {
-  const page = document.documentElement;
-  const isAtEnd = () => window.innerHeight + window.scrollY >= page.scrollHeight - 60;
+  const log = document.getElementById("steps");
+  if (!log) return;
+  const below = () => log.getBoundingClientRect().bottom - window.innerHeight;
+  const isAtEnd = () => below() < 60;
   let following = isAtEnd();
 
   addEventListener("scroll", () => { following = isAtEnd(); }, { passive: true });
   document.addEventListener("htmx:afterSettle", () => {
-    if (following) window.scrollTo(0, page.scrollHeight);
+    if (following && below() > 0) window.scrollBy(0, below() + 40);
   });
 
   const showLine = () => {
