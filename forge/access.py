@@ -13,7 +13,7 @@ from forge.models import Member, Repository
 
 @dataclass(frozen=True)
 class JobActor:
-    """A running job, proven by its job token: it reads and, if granted, writes its own repository, and public ones are open to it."""
+    """A running job, proven by its job token: it may read, and write if granted, its own repository."""
 
     repository_id: int
     job_id: int

@@ -1,4 +1,4 @@
-"""Which parts make up this Forge CI, and how is each configured? Every value an operator may want to change has an environment variable."""
+"""Which parts make up this Forge CI, and how is each configured? What an operator may change has a variable."""
 
 import os
 from datetime import timedelta

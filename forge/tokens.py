@@ -14,7 +14,7 @@ def new_token(kind: str) -> str:
 
 
 def hash_token(token: str) -> str:
-    """SHA-256 in hex. Look-ups go by this value: with 256 random bits, how long a look-up takes says nothing about the token."""
+    """SHA-256 in hex. Look-ups go by it: of 256 random bits, how long a look-up takes tells nothing."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -191,12 +191,12 @@ class Playground:
         assert assigned is not None, "no queued job fits the runner"
         return assigned
 
-    def work(self, runner: Runner, conclusions: Mapping[str, str] | None = None, **outputs: Mapping[str, str]) -> list[str]:
+    def work(self, runner: Runner, conclusions: Mapping[str, str] | None = None) -> list[str]:
         """Let a runner take and end jobs until none is left; the names of those jobs in order."""
         done = []
         while (assigned := self.fetch(runner)) is not None:
             job = assigned.begin().job
-            assigned.complete((conclusions or {}).get(job.name, "success"), outputs=outputs.get(job.key))
+            assigned.complete((conclusions or {}).get(job.name, "success"))
             done.append(job.name)
         return done
 

@@ -14,7 +14,7 @@ PRECEDENCE = ("startup_failure", "failure", "running", "queued", "waiting", "can
 
 
 def states_of_commits(repository: Repository, shas: Sequence[str]) -> dict[str, dict[str, str]]:
-    """By SHA: outcome, the address of the one run or else of the run list, and a title. Commits without runs are absent."""
+    """By SHA: outcome, address (of the one run, else of the run list), title. Commits without runs are absent."""
     runs: dict[str, list[Run]] = {}
     # The newest run of each workflow counts.
     newest = Run.objects.filter(repository=repository, sha__in=shas).order_by("sha", "workflow", "-id")

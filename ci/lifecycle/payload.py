@@ -13,7 +13,7 @@ from ci.workflow.legs import strategy_context
 
 
 def build(job: Job, token: str) -> dict[str, Any]:
-    """The body of jobs/fetch for a job just assigned. Raises SecretUnreadable, and whatever a broken definition raises."""
+    """The body of jobs/fetch for a job just assigned. Raises SecretUnreadable and what a broken definition raises."""
     run = job.run
     groups = by_key(list(Job.objects.filter(run=run, attempt=job.attempt).order_by("matrix_index")))
     secrets = {**contexts.secrets(run), "GITHUB_TOKEN": token}

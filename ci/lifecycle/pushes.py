@@ -1,4 +1,4 @@
-"""What does a push start? Every workflow of the pushed commit that it matches, each once, however often this is asked."""
+"""What does a push start? Every workflow of the pushed commit that it matches, each once, however often asked."""
 
 from __future__ import annotations
 

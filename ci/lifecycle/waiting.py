@@ -51,7 +51,8 @@ def _why_queued(job: Job) -> str:
         )
     busy = set(Job.objects.filter(runner__in=free, state__in=ACTIVE_STATES).values_list("runner", flat=True))
     if len(busy) == len(free):
-        return f"{_count(free, 'fits', 'fit')}, {'both are' if len(free) == 2 else 'all are' if len(free) > 2 else 'it is'} busy."
+        all_of_them = {1: "it is", 2: "both are"}.get(len(free), "all are")
+        return f"{_count(free, 'fits', 'fit')}, {all_of_them} busy."
     return "A fitting runner is free and should take it any moment."
 
 

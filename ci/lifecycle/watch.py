@@ -26,7 +26,7 @@ BACKSTOP = timedelta(seconds=30)
 
 
 class Watch:
-    """`run` returns after `stop`. The lock belongs to a connection of its own: when the process dies, it goes with it."""
+    """`run` returns after `stop`. The lock belongs to a connection of its own: it goes when the process dies."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()

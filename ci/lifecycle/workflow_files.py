@@ -49,13 +49,12 @@ def remember(repository: Repository, loaded: Mapping[str, Loaded]) -> None:
     )
     Schedule.objects.filter(workflow__repository=repository, workflow__on_default_branch=False).delete()
     for path, document in loaded.items():
-        valid = isinstance(document, Document)
         values = {
             "on_default_branch": True,
             "events": sorted(document.on) if isinstance(document, Document) else [],
             "problems": [] if isinstance(document, Document) else [asdict(problem) for problem in document],
         }
-        if valid:
+        if isinstance(document, Document):
             values["name"] = document.name[:255]
         workflow, _ = Workflow.objects.update_or_create(
             repository=repository, path=path, defaults=values, create_defaults={"name": path, **values}

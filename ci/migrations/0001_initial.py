@@ -178,7 +178,7 @@ class Migration(migrations.Migration):
                 ('problems', models.JSONField(default=list, help_text='Of a startup failure: path, line, column, message of each.')),
                 ('cancel_in_progress', models.BooleanField(default=False)),
                 ('entered_group_at', models.DateTimeField(blank=True, null=True)),
-                ('approval_pending', models.BooleanField(default=False, help_text='Waits until somebody with write access approves it.')),
+                ('approval_pending', models.BooleanField(default=False, help_text='Waits for somebody with write access.')),
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('queued', 'Queued'), ('running', 'Running'), ('ended', 'Ended')], default='queued', max_length=7)),
                 ('conclusion', models.CharField(blank=True, choices=[('success', 'Success'), ('failure', 'Failure'), ('cancelled', 'Cancelled'), ('skipped', 'Skipped'), ('startup_failure', 'Startup failure')], max_length=15, null=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),

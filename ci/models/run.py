@@ -52,7 +52,7 @@ class Run(models.Model):
     )
     cancel_in_progress = models.BooleanField(default=False)
     entered_group_at = models.DateTimeField(null=True, blank=True)
-    approval_pending = models.BooleanField(default=False, help_text="Waits until somebody with write access approves it.")
+    approval_pending = models.BooleanField(default=False, help_text="Waits for somebody with write access.")
     state = models.CharField(max_length=7, choices=RunState.choices, default=RunState.QUEUED)
     conclusion = models.CharField(max_length=15, choices=RunConclusion.choices, null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -87,7 +87,10 @@ class RegistrationToken(Scoped):
 
 
 class Runner(Scoped):
-    """`phase` says whether it has a job, `ready` whether its process is up; of a single-use runner the phase also says how it ended."""
+    """`phase` says whether it has a job, `ready` whether its process is up.
+
+    Of a single-use runner the phase also says how it ended.
+    """
 
     name = models.CharField(max_length=100)
     labels = ArrayField(models.CharField(max_length=100))

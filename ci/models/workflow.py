@@ -46,7 +46,7 @@ class Schedule(models.Model):
 
 
 class ConcurrencyGroup(models.Model):
-    """The row that a run or job locks before it enters or leaves the group. Names compare case-insensitively: kept in lower case."""
+    """The row that is locked before anybody enters the group. Names compare without case: kept in lower case."""
 
     repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="concurrency_groups")
     name = models.CharField(max_length=400)

@@ -41,9 +41,7 @@ def test_a_hole_is_refused(playground: Playground) -> None:
     assert texts(assigned) == ["one"]
 
 
-def test_at_the_limit_what_fitted_is_kept_and_the_job_is_stopped(
-    playground: Playground, settings: Settings
-) -> None:
+def test_at_the_limit_what_fitted_is_kept_and_the_job_is_stopped(playground: Playground, settings: Settings) -> None:
     settings.LOG_LIMIT_LINES = 2
     playground.run()
     assigned = playground.assigned().begin()

@@ -17,7 +17,8 @@ def test_a_step_begins_and_ends(playground: Playground) -> None:
     playground.run()
     assigned = playground.assigned().begin()
     note = {"level": "warning", "message": "Old", "path": "a.py", "line": 3}
-    assigned.steps(step(2, "ended", conclusion="success", first_line=4, line_count=2, annotations=[note], summary="# Hi"))
+    lines = {"first_line": 4, "line_count": 2}
+    assigned.steps(step(2, "ended", conclusion="success", annotations=[note], summary="# Hi", **lines))
     row = Step.objects.get(job=assigned.id, number=2)
     assert (row.state, row.conclusion, row.first_line, row.line_count) == ("ended", "success", 4, 2)
     assert row.annotations == [note]

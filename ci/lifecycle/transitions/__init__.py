@@ -1,7 +1,7 @@
 """Every guarded write to runs, jobs and runners, one file a verb.
 
-Lock order: concurrency group, then runs by id, then a run's jobs by id, then runner. A claim locks its runner and one job
-with SKIP LOCKED and no run, so it can neither wait on nor deadlock with a cancel.
+Lock order: concurrency group, then runs by id, then a run's jobs by id, then runner. A claim locks its runner and one
+job with SKIP LOCKED and no run, so it can neither wait on nor deadlock with a cancel.
 """
 
 from ci.lifecycle.transitions.append_log import append_log

@@ -16,8 +16,8 @@ from ci.storage import logs
 def append_log(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[str, str]]) -> int:
     """Add lines from `offset` on; returns the offset of the line after the last.
 
-    Repeats are clamped. Raises NotFound, Unauthenticated, LogOffset (a hole), LogLimit (full or sealed; what fitted is kept,
-    and the job is told to stop in a transaction of its own, since that takes the run's lock and this the job's).
+    Repeats are clamped. Raises NotFound, Unauthenticated, LogOffset (a hole), LogLimit (full or sealed; what fitted is
+    kept, and the job is told to stop in a transaction of its own, since that takes the run's lock and this the job's).
     """
     appended = _append(job_id=job_id, token=token, offset=offset, lines=lines)
     if appended.limit_reached:

@@ -76,7 +76,7 @@ def repeat_claim(*, runner_id: int, poll_id: str) -> Assignment | None:
 
 @guarded
 def claim(*, runner_id: int, poll_id: str) -> Assignment | None:
-    """Take a queued job for a runner. Locks the runner and one job, no run. Raises NotFound for a runner that is gone."""
+    """Take a queued job for a runner. Locks the runner and one job, no run. Raises NotFound: the runner is gone."""
     runner = lock_runner(runner_id)
     if runner.paused or runner.is_done or (runner.ephemeral and runner.used_job_id is not None):
         return None

@@ -1,4 +1,4 @@
-"""How does a job end by its own runner? Once; outputs kept, dependents released, the run concluded, in one transaction."""
+"""How does a job end by its own runner? Once; outputs kept, dependents released, the run concluded, all at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def complete(
     outputs: Mapping[str, str] | None = None,
     steps: Sequence[Mapping[str, Any]] = (),
 ) -> JobEnd:
-    """End a running job; asked again, answer how it ended. A cancel that was asked before wins over what the runner says.
+    """End a running job; asked again, answer how it ended. A cancel asked before wins over what the runner says.
 
     Raises NotFound, Unauthenticated, Conflict (not acknowledged), InvalidInput.
     """

@@ -25,7 +25,7 @@ from forge.models import Push, Repository
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """What started a run. At most one of `push` and (`schedule`, `scheduled_for`) makes it unique: a repeated task finds it."""
+    """What started a run. A `push`, or (`schedule`, `scheduled_for`), makes it unique: a repeated task finds it."""
 
     repository: Repository
     path: str
@@ -68,7 +68,7 @@ def _existing(cause: Cause) -> Run | None:
 
 
 def _insert(cause: Cause, name: str) -> Run:
-    """The row, numbered under the workflow row's lock; two tasks for one push meet there, and the second finds the run."""
+    """The row, numbered under the workflow row's lock: two tasks for one push meet there, the second finds the run."""
     workflow, _ = Workflow.objects.get_or_create(
         repository=cause.repository, path=cause.path, defaults={"name": name[:255]}
     )

@@ -23,7 +23,7 @@ RETRIED = frozenset({"40001", "40P01", "55P03"})
 
 
 def guarded(verb: Callable[P, R]) -> Callable[P, R]:
-    """Run `verb` in one transaction; after a deadlock or serialization failure run it anew, at most RETRIES times in all.
+    """Run `verb` in one transaction; after a deadlock or serialization failure anew, at most RETRIES times in all.
 
     Inside a caller's transaction it joins that one and does not retry: only the whole can be run anew.
     """

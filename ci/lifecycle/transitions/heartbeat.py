@@ -19,7 +19,7 @@ from ci.models import Heartbeat, Job, JobState, Run
 
 @dataclass(frozen=True)
 class HeartbeatAnswer:
-    """`cancel`: why the job shall stop, or None. `deadline`: when its time is over. `force_at`: when it is ended anyway."""
+    """`cancel`: why the job shall stop. `deadline`: when its time is over. `force_at`: when it is ended anyway."""
 
     cancel: str | None
     deadline: datetime | None

@@ -103,7 +103,7 @@ def _end_steps(job: Job, conclusion: str) -> None:
 
 
 def ask_to_stop(job: Job, reason: CancelReason, *, actor: Any = None) -> None:
-    """Of an assigned or running job: note why it shall end, tell its runner, and give it the grace for its post steps."""
+    """Of an assigned or running job: note why it shall end, tell its runner, give it the grace for its post steps."""
     now = timezone.now()
     fields: dict[str, Any] = {"cancel_reason": reason, "cancel_requested_at": now, "cancelled_by": actor}
     if job.state == JobState.RUNNING:

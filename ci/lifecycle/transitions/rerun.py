@@ -18,9 +18,33 @@ from ci.workflow import needs
 # GitHub's limit for one run.
 MAX_ATTEMPTS = 50
 
-LEG = ["name", "matrix", "matrix_index", "matrix_total", "fail_fast", "max_parallel", "continue_on_error", "timeout_minutes", "runs_on", "label_set", "concurrency_group", "cancel_in_progress", "expanded"]
-ALWAYS = ["run", "key", "needs", "level", "definition"]
-ENDED = ["state", "conclusion", "outputs", "end_note", "cancel_reason", "runner_name", "queued_at", "started_at", "ended_at"]
+ALWAYS = ("run", "key", "needs", "level", "definition")
+LEG = (
+    "name",
+    "matrix",
+    "matrix_index",
+    "matrix_total",
+    "fail_fast",
+    "max_parallel",
+    "continue_on_error",
+    "timeout_minutes",
+    "runs_on",
+    "label_set",
+    "concurrency_group",
+    "cancel_in_progress",
+    "expanded",
+)
+END = (
+    "state",
+    "conclusion",
+    "outputs",
+    "end_note",
+    "cancel_reason",
+    "runner_name",
+    "queued_at",
+    "started_at",
+    "ended_at",
+)
 
 
 @guarded
@@ -95,7 +119,7 @@ def _next_attempt(run: Run, actor: Any) -> None:
 
 
 def _rows(run: Run, earlier: list[Job], again: set[int]) -> Iterable[Job]:
-    """The next attempt's rows: dependents of what runs again start unexpanded, chosen legs as they were, the rest carried.
+    """The next attempt's rows: dependents of what runs again unexpanded, chosen legs as they were, the rest carried.
 
     With every leg of a job chosen the job is expanded anew, since what its matrix reads may have changed.
     """
@@ -114,12 +138,12 @@ def _rows(run: Run, earlier: list[Job], again: set[int]) -> Iterable[Job]:
             yield _leg_again(run, leg) if leg.pk in again else _carried(run, leg)
 
 
-def _copy(run: Run, job: Job, names: list[str]) -> Job:
-    return Job(attempt=run.attempt, **{name: getattr(job, name) for name in [*ALWAYS, *names]})
+def _copy(run: Run, job: Job, names: tuple[str, ...]) -> Job:
+    return Job(attempt=run.attempt, **{name: getattr(job, name) for name in ALWAYS + names})
 
 
 def _unexpanded(run: Run, job: Job) -> Job:
-    fresh = _copy(run, job, [])
+    fresh = _copy(run, job, ())
     fresh.name = str(job.definition.get("name") or job.key) if job.matrix_total > 1 else job.name
     fresh.hold = Hold.RUN
     return fresh
@@ -132,7 +156,7 @@ def _leg_again(run: Run, leg: Job) -> Job:
 
 
 def _carried(run: Run, leg: Job) -> Job:
-    copy = _copy(run, leg, LEG + ENDED)
+    copy = _copy(run, leg, LEG + END)
     copy.carried_from_id = leg.carried_from_id or leg.pk
     assert copy.state == JobState.ENDED
     return copy
