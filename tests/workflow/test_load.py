@@ -189,3 +189,8 @@ def test_an_expression_for_a_whole_mapping_stays_a_mapping() -> None:
     job = workflow.jobs["a"]
     assert workflow.env == job["env"] == job["steps"][0]["env"] == expected
     assert trees.render_texts(expected, {"vars": {"e": '{"A": 1}'}}) == {"A": "1"}
+
+
+def test_a_lone_text_in_an_expression_is_that_text() -> None:
+    text = "on: push\ndefaults: {run: {shell: \"${{ 'it''s {0}' }}\"}}\njobs: {a: {runs-on: x}}"
+    assert loaded(text).defaults == {"run": {"shell": "it's {0}"}}

@@ -135,6 +135,10 @@ REFUSED = {
         "on: {workflow_dispatch: {inputs: {a: {type: choice}}}}\njobs: {a: {runs-on: x}}\n",
         *(1, 39, "The input 'a' is of type choice"),
     ),
+    "options without a choice": (
+        "on: {workflow_dispatch: {inputs: {a: {options: [b]}}}}\njobs: {a: {runs-on: x}}\n",
+        *(1, 39, "Input type is not 'choice', but 'options' is defined"),
+    ),
     "a default of another type": (
         "on: {workflow_dispatch: {inputs: {a: {type: number, default: b}}}}\njobs: {a: {runs-on: x}}\n",
         *(1, 62, "The default of input 'a' does not fit its type number"),

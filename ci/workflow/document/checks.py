@@ -84,6 +84,12 @@ def _dispatch(inputs: Mapping, problems: Problems) -> None:
         if kind_text == "choice" and not options:
             message = f"The input '{name.text}' is of type choice: list what can be chosen under 'options'"
             problems.add(definition.line, definition.column, message, own=True)
+        elif kind_text != "choice" and definition.get("options") is not None:
+            key = next(key for key, _ in definition.pairs if key.text.casefold() == "options")
+            message = (
+                "Input type is not 'choice', but 'options' is defined. Write 'type: choice', or remove the options"
+            )
+            problems.add(key.line, key.column, message, own=True)
         elif isinstance(default, Scalar) and default.text:
             try:
                 typed(kind_text, default.value, options=options)

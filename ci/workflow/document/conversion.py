@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from dataclasses import replace
 
 from ci.workflow import expressions
 from ci.workflow.document.nodes import Mapping, Node, Scalar, ScalarValue, Sequence
@@ -24,6 +25,7 @@ from ci.workflow.problems import Problems
 from ci.workflow.trees import INSERT
 
 _OPEN = "${{"
+_LONE_TEXT = re.compile(r"\$\{\{\s*+'((?:[^']++|'')*+)'\s*+\}\}")
 _WHOLE = re.compile(r"\s*\$\{\{(?:(?!\}\}|\$\{\{|').|'[^']*')*\}\}\s*", re.DOTALL)
 
 
@@ -56,7 +58,13 @@ class Conversion:
     # --- scalars ------------------------------------------------------------------------------------------------------
     def _scalar(self, node: Scalar, rule: Rule, place: Place | None) -> object:
         options = _options(rule)
-        if isinstance(node.value, str) and (_OPEN in node.value or (place is not None and place.condition)):
+        condition = place is not None and place.condition
+        if isinstance(node.value, str) and _OPEN in node.value and not condition:
+            # GitHub reads a lone text in ${{ }} as that text, also where no expression may be.
+            folded = _LONE_TEXT.sub(lambda match: match[1].replace("''", "'"), node.value)
+            if _OPEN not in folded:
+                return self._literal(replace(node, value=folded, text=folded), options)
+        if isinstance(node.value, str) and (_OPEN in node.value or condition):
             return self._expression(node, options, place)
         if place is not None and place.condition and node.value is not None:
             self._check(node, node.text, place)
