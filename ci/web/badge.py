@@ -23,7 +23,7 @@ _WORDS = {
     "skipped": ("skipped", "#5f6b76"),
 }
 _UNKNOWN = ("no status", "#5f6b76")
-_CHARACTER, _PADDING = 6.6, 8
+_CHARACTER, _PADDING = 6.9, 7
 
 
 @require_safe
@@ -61,6 +61,6 @@ def _svg(name: str, word: str, colour: str) -> str:
         f'aria-label="{escape(name)}: {word}"><title>{escape(name)}: {word}</title>'
         f'<rect width="{left + right}" height="20" rx="4" fill="{colour}"/>'
         f'<path d="M4 0h{left - 4}v20H4a4 4 0 0 1-4-4V4a4 4 0 0 1 4-4z" fill="#333b43"/>'
-        f'<g {text}><text x="{left / 2}" y="14" textLength="{left - 2 * _PADDING}">{escape(name)}</text>'
-        f'<text x="{left + right / 2}" y="14" textLength="{right - 2 * _PADDING}">{word}</text></g></svg>'
+        f'<g {text}><text x="{left / 2}" y="14">{escape(name)}</text>'
+        f'<text x="{left + right / 2}" y="14">{word}</text></g></svg>'
     )

@@ -37,6 +37,7 @@ def job(request: HttpRequest, owner: str, name: str, run_id: int, job_id: int) -
     context |= {
         "chosen_id": found.pk,
         "window": window,
+        "steps_known": bool(steps),
         "earlier_first": max(0, window.first - log.MOST_LINES),
         "cursor": window.cursor,
         "follow": window.is_tail and not log.is_complete(source),
@@ -72,14 +73,18 @@ def job_log_lines(request: HttpRequest, owner: str, name: str, run_id: int, job_
         "run": run,
         "cursor": after,
         "added": added,
+        "added_later": True,
         "follow": follow,
         "too_long": too_long,
         "delay": "100ms" if more else _delay(found),
         "changed": cursor.version != found.version,
         "steps": _changed_steps(steps, cursor.states),
-        "drop_placeholder": bool(steps) and not cursor.states and not cursor.line,
     }
-    return render(request, "ci/_log_tail.html", context, status=200 if follow else STOP_POLLING)
+    response = render(request, "ci/_log_tail.html", context, status=200 if follow else STOP_POLLING)
+    if len(steps) < len(cursor.states):
+        # The job went back to the queue and begins anew: so does the page.
+        response["HX-Refresh"] = "true"
+    return response
 
 
 @require_safe

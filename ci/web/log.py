@@ -186,8 +186,8 @@ def _fold_outs(
     wrote = {_number(stretch.step): stretch for stretch in stretches(steps, span.total)}
     last: Rendering | None = None
     shown = []
-    listed: list[Step | None] = [*steps] if steps else [None]
-    for step in listed:
+    # Number 0 holds what no step has claimed yet; the stylesheet hides it while it is empty.
+    for step in (None, *steps):
         stretch = wrote.get(_number(step), Stretch(step, 0, 0))
         mine = [item for item in lines if stretch.first <= item.number < stretch.end]
         rendering = Rendering(timestamps)

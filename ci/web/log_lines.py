@@ -9,7 +9,7 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from ci.models import Step, StepState
+from ci.models import Conclusion, Step, StepState
 from ci.storage.logs import LogLine
 from ci.web import ansi
 from ci.web.ansi import PLAIN, Style
@@ -109,15 +109,27 @@ class Stretch:
 def stretches(steps: Sequence[Step], total: int) -> list[Stretch]:
     """Which step wrote which of `total` lines. No line is left out: what no step claims goes to the one before it."""
     found: list[Stretch] = []
-    for step in steps:
-        silent = step.state == StepState.PENDING or (step.state == StepState.ENDED and not step.line_count)
-        if silent:
-            continue
-        first = max(step.first_line, found[-1].first if found else 0) if found else 0
+    for step, first in _claims(steps, total):
+        first = min(max(first, found[-1].first), total) if found else 0
         if found:
-            found[-1] = Stretch(found[-1].step, found[-1].first, min(first, total))
-        found.append(Stretch(step, min(first, total), total))
+            found[-1] = Stretch(found[-1].step, found[-1].first, first)
+        found.append(Stretch(step, first, total))
     return found or [Stretch(None, 0, total)]
+
+
+def _claims(steps: Sequence[Step], total: int) -> list[tuple[Step, int]]:
+    """The steps that wrote lines, each with its first one."""
+    claims = [(step, step.first_line) for step in steps if step.line_count or step.state == StepState.RUNNING]
+    last = claims[-1][0] if claims else None
+    if last is not None and last.state == StepState.RUNNING:
+        return claims
+    # A step that was cut short never came to say how many lines it wrote.
+    claimed = last.first_line + last.line_count if last else 0
+    silent = [step for step in steps if step.state == StepState.ENDED and step.conclusion != Conclusion.SKIPPED]
+    cut_short = next((step for step in silent if last is None or step.number > last.number), None)
+    if cut_short is not None and claimed < total:
+        claims.append((cut_short, max(cut_short.first_line, claimed)))
+    return claims
 
 
 def _link(number: int) -> str:

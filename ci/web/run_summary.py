@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ def summary(run: Run, jobs: Sequence[Job], *, attempt: int) -> dict[str, Any]:
     return {
         "problems": marked_problems(run),
         "failed": _failed(jobs, reports)[:MOST_FAILED],
+        "cancel_notes": Counter(_cancel_note(job) for job in jobs if job.conclusion == "cancelled").most_common(5),
         **annotations(reports),
         "summaries": summaries(reports),
         "events": events[:MOST_EVENTS],
@@ -71,6 +73,10 @@ def _failed(jobs: Sequence[Job], reports: Sequence[tuple[Job, Step]]) -> list[tu
         if step.conclusion == "failure":
             first.setdefault(job.pk, step)
     return [(job, first.get(job.pk)) for job in jobs if job.conclusion == "failure"]
+
+
+def _cancel_note(job: Job) -> str:
+    return job.end_note or job.get_cancel_reason_display()
 
 
 def _clean(annotation: Mapping[str, Any]) -> dict[str, Any]:
