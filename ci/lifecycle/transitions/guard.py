@@ -67,7 +67,10 @@ def lock_jobs(run: Run) -> list[Job]:
     moving = Job.objects.filter(run=run, attempt=run.attempt).exclude(state=JobState.ENDED).order_by("id")
     locked = {job.pk: job for job in moving.select_for_update(no_key=True)}
     jobs = Job.objects.filter(run=run, attempt=run.attempt).order_by("level", "key", "matrix_index")
-    return [locked.get(job.pk, job) for job in jobs]
+    found = [locked.get(job.pk, job) for job in jobs]
+    for job in found:
+        job.run = run
+    return found
 
 
 def lock_job(job_id: int) -> tuple[Run, Job]:

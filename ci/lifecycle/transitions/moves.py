@@ -63,7 +63,9 @@ def queue(job: Job, *, kind: str = "queued", detail: str = "") -> None:
         started_at=None,
         outputs={},
     )
-    events.notify(events.JOB_QUEUED, job.label_set_id)
+    repository = job.run.repository
+    # Scope and labels, so that only a runner that may take the job is woken.
+    events.notify(events.JOB_QUEUED, f"{job.label_set_id}:{repository.pk}:{repository.owner_id}")
     events.notify(events.DEADLINE_SET)
 
 
