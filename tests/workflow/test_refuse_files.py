@@ -48,9 +48,9 @@ REFUSED = {
     "a bad job id": ("on: push\njobs:\n  a.b:\n    runs-on: x\n", 3, 3, "The identifier 'a.b' is invalid"),
     "a reserved job id": ("on: push\njobs:\n  __a:\n    runs-on: x\n", 3, 3, "The identifier '__a' is invalid"),
     "a step that runs and uses": (JOB + "    steps: [{run: a, uses: a/b@c}]\n", 5, 22, "Unexpected value 'uses'"),
-    "a step that does neither": (JOB + "    steps: [{name: a}]\n", 5, 14, "There's not enough info to determine"),
+    "a step that does neither": (JOB + "    steps: [{name: a}]\n", 5, 13, "There's not enough info to determine"),
     "a step that is a text": (JOB + "    steps: [echo]\n", 5, 13, "Unexpected value 'echo'"),
-    "steps as a mapping": (JOB + "    steps: {run: a}\n", 5, 13, "A mapping was not expected"),
+    "steps as a mapping": (JOB + "    steps: {run: a}\n", 5, 12, "A mapping was not expected"),
     "a step id twice": (
         JOB + "    steps: [{id: s, run: a}, {id: S, run: b}]\n",
         5,
@@ -77,13 +77,13 @@ REFUSED = {
     ),
     "257 legs": (
         JOB + f"    strategy: {{matrix: {{v: {list(range(257))}}}}}\n",
-        *(5, 25, "The matrix makes 257 jobs; at most 256 are allowed"),
+        *(5, 24, "The matrix makes 257 jobs; at most 256 are allowed"),
     ),
     "an unknown exclude key": (
         JOB + "    strategy: {matrix: {v: [1], exclude: [{w: 1}]}}\n",
         *(5, 44, "Matrix exclude key 'w' does not match any key within the matrix"),
     ),
-    "a container without image": (JOB + "    container: {options: a}\n", 5, 17, "Container image cannot be empty"),
+    "a container without image": (JOB + "    container: {options: a}\n", 5, 16, "Container image cannot be empty"),
     "a matrix in a job if": (JOB + "    if: matrix.a\n", 5, 9, "Unrecognized named-value: 'matrix'"),
     "a secret in a step if": (
         JOB + "    steps: [{run: a, if: secrets.a}]\n",
@@ -133,7 +133,7 @@ REFUSED = {
     ),
     "a choice of nothing": (
         "on: {workflow_dispatch: {inputs: {a: {type: choice}}}}\njobs: {a: {runs-on: x}}\n",
-        *(1, 39, "The input 'a' is of type choice"),
+        *(1, 38, "The input 'a' is of type choice"),
     ),
     "options without a choice": (
         "on: {workflow_dispatch: {inputs: {a: {options: [b]}}}}\njobs: {a: {runs-on: x}}\n",

@@ -35,7 +35,7 @@ class Sequence(Node):
 
 @dataclass(slots=True, eq=False)
 class Mapping(Node):
-    """Pairs in the order of the file. A mapping's place is that of its first key, as GitHub counts."""
+    """Pairs in the order of the file. A mapping's place is that of its first key, or of its brace, as GitHub counts."""
 
     pairs: list[tuple[Scalar, Node]] = field(default_factory=list)
 

@@ -29,6 +29,7 @@ class _Open:
 
     node: Mapping | Sequence
     anchor: str | None
+    flow: bool
     key: Scalar | None = None
     refused: bool = False
     keys: set[str] = field(default_factory=set)
@@ -145,7 +146,7 @@ class _Reader:
         self._count(node, line, column)
         if self._awaits_key():
             self._refuse(line, column, f"A {'mapping' if mapping else 'sequence'} was not expected as a key")
-        self._stack.append(_Open(node, event.anchor))
+        self._stack.append(_Open(node, event.anchor, flow=bool(event.flow_style)))
         if event.anchor is not None:
             # An alias inside its own anchor would never end.
             self._anchors.pop(event.anchor, None)
@@ -153,7 +154,8 @@ class _Reader:
     def _close(self) -> None:
         closed = self._stack.pop()
         node = closed.node
-        if isinstance(node, Mapping) and node.pairs:
+        if isinstance(node, Mapping) and node.pairs and not closed.flow:
+            # Where an anchor stands in front, libyaml would give its place.
             node.line, node.column = node.pairs[0][0].line, node.pairs[0][0].column
         self._place_node(node, closed.anchor)
 
