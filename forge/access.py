@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
@@ -66,5 +67,5 @@ def _has_role(actor: AbstractBaseUser | AnonymousUser, repository: Repository, *
     return Member.objects.filter(repository=repository, user_id=actor.pk, role__in=roles).exists()
 
 
-def _is_active(actor: AbstractBaseUser | AnonymousUser) -> bool:
+def _is_active(actor: AbstractBaseUser | AnonymousUser) -> TypeGuard[AbstractBaseUser]:
     return actor.is_authenticated and actor.is_active
