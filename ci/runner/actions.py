@@ -59,10 +59,13 @@ class Actions:
             return False
         if self.node is None:
             return True
+        known = len(self._failed)
         try:
             self._repository(Reference.read(uses), console=console, guard=guard)
-        except StepFailure:
-            return True
+        except StepFailure as error:
+            if len(self._failed) > known:
+                console.print(f"{error}. The runner's built-in checkout is used instead.")
+            return not guard.state()
         return False
 
     def find(self, uses: str, *, console: Console, guard: Guard) -> Action:

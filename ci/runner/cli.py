@@ -16,7 +16,7 @@ from ci.runner.config import DEFAULT_FILE, DEFAULT_WORK, Config, ConfigError, ch
 from ci.runner.worker import Worker, report
 from ci.runner.workspace import WorkError, lock
 
-TOKEN_VARIABLE = "FORGE_REGISTRATION_TOKEN"
+TOKEN_VARIABLE = "FORGE_REGISTRATION_TOKEN"  # noqa: S105 (a variable's name)
 REGISTER_SECONDS = 60.0
 
 

@@ -115,9 +115,8 @@ class Interpreter:
         elif name in ("set-output", "save-state"):
             self._legacy(command)
         elif name in ("set-env", "add-path"):
-            self._step.fail(
-                f"The `{name}` command is disabled. Please write to ${'GITHUB_ENV' if name == 'set-env' else 'GITHUB_PATH'} instead."
-            )
+            file = "GITHUB_ENV" if name == "set-env" else "GITHUB_PATH"
+            self._step.fail(f"The `{name}` command is disabled. Please write to ${file} instead.")
         if self._echo and name not in (*LEVELS, "debug", "group", "endgroup", "command", "section", "stop-commands"):
             self._step.print(text)
 

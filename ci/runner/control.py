@@ -28,7 +28,7 @@ class Control:
         self.changed = threading.Event()
 
     def cancel(self, reason: str, *, grace: float | None = None) -> None:
-        """The server wants the job cancelled; after `grace` seconds it ends the job without us. Repeats change nothing."""
+        """The server wants the job cancelled, and ends it without us after `grace` seconds. Repeats change nothing."""
         if self.cancel_reason is None:
             allowed = self.grace if grace is None else max(0.5, min(grace, self.grace))
             # A part of the grace is kept for sending the last lines and the end.

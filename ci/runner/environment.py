@@ -15,16 +15,17 @@ PASSED = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "HOSTNAME",
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-        "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
         "JAVA_HOME", "GOROOT", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH", "DOCKER_HOST",
     }
 )  # fmt: skip
 
 GITHUB_KEYS = (
-    "action", "action_path", "action_ref", "action_repository", "actor", "actor_id", "api_url", "base_ref", "event_name",
-    "event_path", "graphql_url", "head_ref", "job", "ref", "ref_name", "ref_protected", "ref_type", "repository",
-    "repository_id", "repository_owner", "repository_owner_id", "retention_days", "run_attempt", "run_id", "run_number",
-    "server_url", "sha", "triggering_actor", "workflow", "workflow_ref", "workflow_sha", "workspace",
+    "action", "action_path", "action_ref", "action_repository", "actor", "actor_id", "api_url", "base_ref",
+    "event_name", "event_path", "graphql_url", "head_ref", "job", "ref", "ref_name", "ref_protected", "ref_type",
+    "repository", "repository_id", "repository_owner", "repository_owner_id", "retention_days", "run_attempt", "run_id",
+    "run_number", "server_url", "sha", "triggering_actor", "workflow", "workflow_ref", "workflow_sha", "workspace",
 )  # fmt: skip
 
 FILE_VARIABLES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")

@@ -42,6 +42,8 @@ class Git:
             ("advice.detachedHead", "false"),
             ("init.defaultBranch", "main"),
             ("gc.auto", "0"),
+            # The credentials of the person who set up this machine are not for jobs.
+            ("credential.helper", ""),
         ]
         self._guard = guard
         self._marker = marker

@@ -48,7 +48,8 @@ class JavaScript:
         action, session = self._action, self._session
         if self._node is None:
             raise StepFailure(
-                f"'{action.label}' is a JavaScript action, and this runner has no 'node' in its PATH. Install Node.js {action.node} on it."
+                f"'{action.label}' is a JavaScript action, and this runner has no 'node' in its PATH. "
+                f"Install Node.js {action.node} on it."
             )
         script = self._script(name)
         if name == "main":

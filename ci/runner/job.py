@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import platform
+import re
 import time
 import traceback
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ci.runner import VERSION, git
 from ci.runner.client import ApiError, Client, GaveUp
 from ci.runner.console import Console
-from ci.runner.containers import check as check_containers
 from ci.runner.control import Control, Guard
 from ci.runner.heartbeat import Heartbeat
-from ci.runner.logstream import LogStream
+from ci.runner.logstream import LogStream, bare
 from ci.runner.masks import Masks
 from ci.runner.metadata import with_ids
-from ci.runner.payload import Payload, mapping
+from ci.runner.payload import Payload
 from ci.runner.process import end_orphans
 from ci.runner.session import Scope, Session, StepFailure
+from ci.runner.setup import SetUp
 from ci.runner.steps import Steps
 from ci.runner.uses import Pre, title
 from ci.runner.workspace import Folders, WorkError
@@ -29,6 +29,23 @@ from ci.runner.workspace import Folders, WorkError
 STOP_PATIENCE = 10.0
 LONGEST_REPORT = 24 * 3600.0
 OUTPUT_LIMIT = 1024 * 1024
+
+# Files in the work folder, from which a later runner learns what one that was killed left behind.
+TRACKING_FILE = ".job"
+SPOOL = ".spool-"
+
+
+def clear_leftovers(work: Path) -> list[int]:
+    """End the processes and delete the log lines of a job whose runner was killed; the ended processes' ids."""
+    for spool in work.glob(f"{SPOOL}*"):
+        spool.unlink(missing_ok=True)
+    try:
+        tracking = (work / TRACKING_FILE).read_text()
+    except OSError:
+        return []
+    ended = end_orphans(tracking) if re.fullmatch(r"forge_[0-9a-f]{32}\.", tracking) else []
+    (work / TRACKING_FILE).unlink(missing_ok=True)
+    return ended
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,9 @@ class Job:
         self._masks = Masks([payload.token, *payload.masks, *payload.secrets.values()])
         self._consoles: list[Console] = []
         self._outputs: dict[str, str] = {}
+        self._debug = False
+        # Unlike the job's number this is unique on the machine, where runners of other forges may work too.
+        self._tracking = f"forge_{uuid.uuid4().hex}."
         self._heartbeat = Heartbeat(client, job_id=payload.id, token=payload.token, control=self.control)
 
     def run(self) -> str:
@@ -69,9 +89,25 @@ class Job:
             self._heartbeat.acknowledge()
         except (ApiError, GaveUp) as error:
             return f"dropped before its start: {error}"
-        self._folders.root.mkdir(parents=True, exist_ok=True)
-        spool = self._folders.root / f".spool-{self.payload.id}"
-        self._log = LogStream(
+        spool = self._folders.root / f"{SPOOL}{self.payload.id}"
+        self._heartbeat.start()
+        try:
+            self._folders.root.mkdir(parents=True, exist_ok=True)
+            (self._folders.root / TRACKING_FILE).write_text(self._tracking)
+            self._log = self._open_log(spool)
+        except OSError as error:
+            return self._refuse(f"The work folder {self._folders.root} cannot be used: {error.strerror}")
+        self._log.start()
+        try:
+            return self._finish(self._work())
+        finally:
+            self._heartbeat.stop()
+            end_orphans(self._tracking)
+            spool.unlink(missing_ok=True)
+            self._tidy()
+
+    def _open_log(self, spool: Path) -> LogStream:
+        return LogStream(
             self._client,
             job_id=self.payload.id,
             token=self.payload.token,
@@ -80,27 +116,32 @@ class Job:
             first=self.payload.log_offset,
             report=self._report,
         )
-        self._heartbeat.start()
-        self._log.start()
+
+    def _refuse(self, why: str) -> str:
+        """End a job that cannot even have a log."""
+        self._report(why)
+        self._heartbeat.stop()
+        step = {
+            "number": 1,
+            "name": "Set up job",
+            "state": "ended",
+            "conclusion": "failure",
+            "first_line": self.payload.log_offset,
+            "line_count": 0,
+        }
+        step["annotations"] = [{"level": "error", "message": why}]
         try:
-            conclusion = self._work()
-            return self._finish(conclusion)
-        finally:
-            self._heartbeat.stop()
-            end_orphans(self._tracking)
-            spool.unlink(missing_ok=True)
-            self._tidy()
+            return self._send_end({"conclusion": "failure", "outputs": {}, "steps": [step]})
+        except ApiError as error:
+            return f"dropped: {error}"
 
     def _tidy(self) -> None:
         try:
             self._folders.clean()
+            (self._folders.root / TRACKING_FILE).unlink(missing_ok=True)
         except (OSError, WorkError) as error:
             # The next job's set-up tries again and says so in its log.
             self._report(str(error))
-
-    @property
-    def _tracking(self) -> str:
-        return f"forge_{self.payload.id}_{self.payload.assignment}."
 
     def _work(self) -> str:
         """Set up, run, clean up. A fault of the runner itself ends the job as a failure that says so."""
@@ -113,10 +154,12 @@ class Job:
                 masks=self._masks,
                 control=self.control,
                 runner_name=self._host.name,
+                tracking=self._tracking,
                 pass_env=self._host.pass_env,
             )
             return self._stages(session, setup)
-        except Exception as error:  # noqa: BLE001 (the job must end, with a reason, whatever happened)
+        except Exception as error:
+            # Whatever happened, the job must end, and with a reason.
             self._report(self._masks.hide("".join(traceback.format_exception(error))))
             self._consoles[-1].error(f"The runner failed: {type(error).__name__}: {error}")
             for console in self._consoles:
@@ -129,7 +172,8 @@ class Job:
         scope = Scope()
         guard = Guard(self.control, survives=lambda: True)
         definitions = with_ids(self.payload.steps)
-        pres = self._set_up(session, steps, scope, definitions, setup, guard)
+        self._debug = setup.debug = session.debug
+        pres = SetUp(session, scope, labels=self._host.labels, console=setup).run(steps, definitions)
         if pres is None:
             session.failed = True
             for definition in definitions:
@@ -149,64 +193,6 @@ class Job:
         )
         self._consoles.append(console)
         return console
-
-    _debug = False
-
-    def _set_up(
-        self,
-        session: Session,
-        steps: Steps,
-        scope: Scope,
-        definitions: list[dict[str, Any]],
-        console: Console,
-        guard: Guard,
-    ) -> list[Pre] | None:
-        """Make everything ready; the pre stages to run, or None where the job cannot start."""
-        self._debug = session.debug
-        self._introduce(console)
-        try:
-            if self.control.cancelled:
-                raise StepFailure("The job was cancelled before it began.")
-            self._folders.prepare()
-            event = self._folders.temp / "_github_workflow" / "event.json"
-            event.parent.mkdir(parents=True)
-            event.write_text(json.dumps(self.payload.github.get("event") or {}, indent=2), encoding="utf-8")
-            self._evaluate_env(session, scope)
-            check_containers(session, scope, self.payload.definition, runner=self._host.name)
-            if any(definition.get("uses") for definition in definitions):
-                console.print("Prepare all required actions")
-            pres = steps.uses.prepare(scope, definitions, console=console, guard=Guard(self.control))
-            console.print(f"Complete job name: {self.payload.name}")
-            console.end("success")
-            return pres
-        except (StepFailure, WorkError) as error:
-            console.error(str(error))
-        except OSError as error:
-            console.error(f"The work folder {self._folders.root} cannot be used: {error.strerror}")
-        console.end("cancelled" if self.control.cancelled else "failure")
-        return None
-
-    def _introduce(self, console: Console) -> None:
-        console.print(f"Current runner version: '{VERSION}'")
-        console.print("##[group]Runner")
-        console.print(f"Runner name: {self._host.name}")
-        console.print(f"Labels: {', '.join(self._host.labels)}")
-        console.print("##[endgroup]")
-        console.print("##[group]Operating System")
-        console.print(f"{platform.system()} {platform.release()} {platform.machine()}")
-        console.print(f"Python {platform.python_version()}, git {git.version() or 'not found'}")
-        console.print("##[endgroup]")
-
-    def _evaluate_env(self, session: Session, scope: Scope) -> None:
-        """Workflow env, job env over it, and the defaults of run steps."""
-        functions = session.functions(scope)
-        for level, value in (("workflow", self.payload.workflow_env), ("job", self.payload.definition.get("env"))):
-            session.env |= session.texts(value, session.contexts(scope), functions, what=f"the {level}'s env")
-        for defaults in (self.payload.workflow_defaults, self.payload.definition.get("defaults")):
-            given = session.evaluate(
-                mapping(defaults).get("run"), session.contexts(scope), functions, what="defaults.run"
-            )
-            session.run_defaults |= mapping(given)
 
     def _run_steps(
         self,
@@ -301,7 +287,7 @@ class Job:
         body = {
             "conclusion": conclusion,
             "outputs": self._outputs,
-            "steps": [console.report() for console in self._consoles],
+            "steps": [bare(console.report()) for console in self._consoles],
         }
         try:
             return self._send_end(body)

@@ -23,6 +23,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def bare(step: dict[str, Any]) -> dict[str, Any]:
+    """A step's report without what may be long: enough to say that it ended, and how."""
+    return {key: value for key, value in step.items() if key not in ("annotations", "summary")}
+
+
 class LogStream:
     """One job's upload thread. `write` never loses a line while the job is ours; `close` sends the rest."""
 
@@ -152,9 +157,14 @@ class LogStream:
     def _send_steps(self) -> None:
         with self._lock:
             steps, self._steps = self._steps, {}
-        ordered = [steps[number] for number in sorted(steps)]
-        for start in range(0, len(ordered), 100):
-            self._patch(ordered[start : start + 100])
+        portion: list[dict[str, Any]] = []
+        for number in sorted(steps):
+            if len(portion) >= 100 or sum(len(step.get("summary", "")) for step in portion) > BATCH_BYTES // 2:
+                self._patch(portion)
+                portion = []
+            portion.append(steps[number])
+        if portion:
+            self._patch(portion)
 
     def _patch(self, steps: list[dict[str, Any]]) -> None:
         try:
@@ -164,5 +174,5 @@ class LogStream:
                 raise
             # A summary or annotation the forge refuses must not hide that the step ended.
             self._report(f"{self._path}: steps sent without annotations and summary: {error}")
-            bare = [{k: v for k, v in step.items() if k not in ("annotations", "summary")} for step in steps]
-            self._client.call("PATCH", f"{self._path}/steps", token=self._token, body={"steps": bare}, stop=self._stop)
+            body = {"steps": [bare(step) for step in steps]}
+            self._client.call("PATCH", f"{self._path}/steps", token=self._token, body=body, stop=self._stop)

@@ -83,7 +83,10 @@ def run(
 
 def _start_problem(argv: Sequence[str], cwd: str, error: Exception) -> str:
     if isinstance(error, FileNotFoundError) and not os.path.isdir(cwd):
-        return f"An error occurred trying to start process '{argv[0]}' with working directory '{cwd}'. No such file or directory"
+        return (
+            f"An error occurred trying to start process '{argv[0]}' with working directory '{cwd}'. "
+            "No such file or directory"
+        )
     if isinstance(error, OSError) and error.errno == 7:
         return f"Could not start '{argv[0]}': its arguments and environment variables are too long for this system."
     reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -77,6 +77,7 @@ class Session:
         masks: Masks,
         control: Control,
         runner_name: str,
+        tracking: str,
         pass_env: frozenset[str] = frozenset(),
     ) -> None:
         self.payload = payload
@@ -90,7 +91,7 @@ class Session:
         self.states: dict[tuple[str, ...], ActionState] = {}
         self.base_env = environment.passed(pass_env)
         self.debug = self._wants_debug()
-        self.tracking = f"forge_{payload.id}_{payload.assignment}."
+        self._tracking = tracking
         self._processes = 0
         self._github = {
             **payload.github,
@@ -133,7 +134,7 @@ class Session:
     def next_marker(self) -> str:
         """A tracking id for one more program; all of a job's begin alike."""
         self._processes += 1
-        return f"{self.tracking}{self._processes}."
+        return f"{self._tracking}{self._processes}."
 
     def github(self, scope: Scope, *, action: str = "", place: Place | None = None) -> dict[str, Any]:
         """The `github` context of a step."""

@@ -38,8 +38,8 @@ def template(shell: str | None, *, path: str) -> tuple[str, str]:
         return TEMPLATES[name], EXTENSIONS[name]
     if "{0}" not in name:
         raise ShellError(
-            f"Invalid shell option '{name[:200]}'. Shell must be a valid built-in (bash, sh, cmd, powershell, pwsh, python) "
-            "or a format string containing '{0}'"
+            f"Invalid shell option '{name[:200]}'. Shell must be a valid built-in "
+            "(bash, sh, cmd, powershell, pwsh, python) or a format string containing '{0}'"
         )
     first = Path(name.split()[0]).name
     return name, EXTENSIONS.get(first, ".sh")

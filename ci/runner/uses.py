@@ -149,11 +149,10 @@ class Uses:
             env={**scope.env, **env},
             place=_place(action),
         )
-        conclusions: list[str] = []
-        for child in action.steps:
-            conclusions.append(
-                self._performer.perform(inner, child, key=str(child["id"]), console=console, parent=guard)
-            )
+        conclusions = [
+            self._performer.perform(inner, child, key=str(child["id"]), console=console, parent=guard)
+            for child in action.steps
+        ]
         self._adopt_posts(scope, inner, step)
         values = {name: item.get("value") for name, item in action.outputs.items()}
         outputs = session.texts(values, session.contexts(inner), session.functions(inner), what="outputs")
@@ -218,7 +217,7 @@ class Uses:
         uses = str(step["uses"])
         inputs = self._inputs(CHECKOUT_INPUTS, scope, step, env, console=console)
         self._show(uses, inputs, {**self._session.env, **scope.env, **env}, console)
-        console.print("The runner's built-in checkout is used: Node.js or the action itself is not available here.")
+        console.print("This is the runner's built-in checkout: Node.js or the action itself is not available here.")
         variables = self._session.environment(scope, env=env, action=str(step.get("id") or ""))
         checkout = Checkout(self._session, inputs=inputs, env=variables)
         post = Post(f"Post {title(self._session, scope, step)}", checkout.forget, lambda: True)

@@ -14,7 +14,7 @@ from types import FrameType
 from ci.runner import VERSION, environment
 from ci.runner.client import ApiError, Client, GaveUp
 from ci.runner.config import Config
-from ci.runner.job import Host, Job
+from ci.runner.job import Host, Job, clear_leftovers
 from ci.runner.payload import Payload, PayloadError
 from ci.runner.workspace import Folders
 
@@ -52,6 +52,8 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._signalled)
         try:
+            if left := clear_leftovers(self._work):
+                report(f"ended {len(left)} processes of a job whose runner was killed")
             self._introduce()
             report(f"runner {self._config.name} ({', '.join(self._labels)}) waits for jobs of {self._config.url}")
             while self._signals == 0:
@@ -123,7 +125,7 @@ class Worker:
         return self._client.call("POST", "jobs/fetch", token=self._config.token, body=body, wait=wait, stop=stop)
 
     def _last_poll(self, poll_id: str) -> Payload | None:
-        """The broken-off poll may have been given a job: ask once more, or the job would wait for its lease to run out."""
+        """The broken-off poll may have been given a job: ask once more, or that job would wait for its lease."""
         self._client.reconnect()
         until = time.monotonic() + LAST_POLL_SECONDS
         try:

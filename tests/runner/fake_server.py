@@ -133,7 +133,9 @@ class FakeServer:
                     "id": number, "assignment": 1, "token": token, "name": "build (3.11)", "key": "build", "run_id": 3,
                     "attempt": 1, "timeout_minutes": 360, "cancel_grace_seconds": grace, "log_offset": 0,
                 },
-                "workflow": {"name": "CI", "path": ".github/workflows/ci.yml", "env": {}, "defaults": {}, **(workflow or {})},
+                "workflow": {
+                    "name": "CI", "path": ".github/workflows/ci.yml", "env": {}, "defaults": {}, **(workflow or {}),
+                },
                 "definition": {"needs": [], "runs-on": "ubuntu-latest", "steps": steps, **keys},
                 "contexts": {
                     "github": self._github(token) | (github or {}),
@@ -151,7 +153,8 @@ class FakeServer:
 
     def _github(self, token: str) -> dict[str, Any]:
         return {
-            "actor": "mona", "actor_id": "1", "api_url": f"{self.url}/api", "base_ref": "", "event": {"ref": "refs/heads/main"},
+            "actor": "mona", "actor_id": "1", "api_url": f"{self.url}/api", "base_ref": "",
+            "event": {"ref": "refs/heads/main"},
             "event_name": "push", "graphql_url": "", "head_ref": "", "ref": "refs/heads/main", "ref_name": "main",
             "ref_protected": False, "ref_type": "branch", "repository": "octo/hello", "repository_id": "5",
             "repository_owner": "octo", "repository_owner_id": "2", "repositoryUrl": "git://x/octo/hello.git",
@@ -331,7 +334,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(status, answer)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
+    do_GET = do_POST = do_PATCH = do_DELETE = _handle
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") == "chunked":

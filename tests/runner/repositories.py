@@ -16,7 +16,9 @@ IDENTITY = {
 
 
 def git(*args: str, cwd: Path) -> str:
-    done = subprocess.run(["git", *args], cwd=cwd, env={**os.environ, **IDENTITY}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["git", *args], cwd=cwd, env={**os.environ, **IDENTITY}, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -65,7 +65,15 @@ def test_cancel_ends_the_whole_process_tree_and_still_runs_always_steps(server: 
 
 
 def test_a_step_may_use_the_interrupt_to_clean_up(server: FakeServer, runners: Runners) -> None:
-    job = server.add([{"name": "trap", "shell": "bash", "run": "trap 'echo got-int; exit 1' INT\necho tree-is-up\nwhile :; do sleep 0.1; done"}])
+    job = server.add(
+        [
+            {
+                "name": "trap",
+                "shell": "bash",
+                "run": "trap 'echo got-int; exit 1' INT\necho tree-is-up\nwhile :; do sleep 0.1; done",
+            }
+        ]
+    )
     process = runners.start()
     server.wait(lambda: up(job))
     server.cancel(job, "superseded")
@@ -104,7 +112,9 @@ def test_the_grace_of_a_cancel_is_not_exceeded(server: FakeServer, runners: Runn
 
 def test_a_job_the_server_ended_is_killed_and_nothing_more_is_said(server: FakeServer, runners: Runners) -> None:
     file = runners.folder / "pids"
-    job = server.add([{"name": "x", "run": f"echo $$ > {file}; echo tree-is-up; sleep 300"}, {"if": "always()", "run": "true"}])
+    job = server.add(
+        [{"name": "x", "run": f"echo $$ > {file}; echo tree-is-up; sleep 300"}, {"if": "always()", "run": "true"}]
+    )
     process = runners.start()
     server.wait(lambda: up(job))
     server.end(job)
@@ -163,3 +173,56 @@ def test_background_processes_are_gone_when_the_job_is(server: FakeServer, runne
     assert "lives-between-steps" in job.lines_of("still")
     assert not alive(pids(file)[0])
     assert "Terminate orphan process" in job.text
+
+
+def test_a_cancel_inside_a_composite_action_still_runs_its_always_steps(server: FakeServer, runners: Runners) -> None:
+    action = (
+        "runs:\n  using: composite\n  steps:\n    - {run: 'echo tree-is-up; sleep 300', shell: bash}\n"
+        "    - {run: echo not-this, shell: bash}\n    - {if: always(), run: echo inner-clean-up, shell: bash}\n"
+    )
+    job = server.add(
+        [
+            {"run": f"mkdir act; printf '%s' \"{action}\" > act/action.yml"},
+            {"name": "act", "uses": "./act"},
+            {"name": "next", "run": "true"},
+        ]
+    )
+    process = runners.start()
+    server.wait(lambda: up(job))
+    server.cancel(job)
+    assert process.wait(40) == 0
+    assert "inner-clean-up" in job.lines_of("act") and "not-this" not in job.lines_of("act")
+    assert (job.conclusions()["act"], job.conclusions()["next"]) == ("cancelled", "skipped")
+    assert job.conclusion == "cancelled"
+
+
+def test_what_a_killed_runner_left_behind_is_ended_by_the_next(server: FakeServer, runners: Runners) -> None:
+    file = runners.folder / "pids"
+    job = server.add([{"run": f"echo $$ > {file}; trap : INT TERM; echo tree-is-up; while :; do sleep 0.2; done"}])
+    process = runners.start()
+    server.wait(lambda: up(job))
+    process.kill()
+    process.wait()
+    assert alive(pids(file)[0])
+    server.end(job)
+    runners.run(server.add([{"run": "true"}]))
+    assert not alive(pids(file)[0])
+    assert not list(runners.work.glob(".spool-*"))
+
+
+def test_a_job_cancelled_before_it_began_runs_nothing(server: FakeServer, runners: Runners) -> None:
+    job = server.add([{"name": "x", "if": "always()", "run": "echo ran-anyway"}])
+    server.cancel(job)
+    runners.run(job)
+    assert job.conclusion == "cancelled" and "ran-anyway" not in job.lines_of("Set up job")
+    assert job.conclusions()["x"] == "skipped"
+
+
+def test_a_work_folder_that_cannot_be_used_fails_the_job_with_a_reason(server: FakeServer, runners: Runners) -> None:
+    runners.work.mkdir()
+    job = server.add([{"run": "true"}])
+    # A folder where the lines would wait: works for root too, whom no permission stops.
+    (runners.work / ".job").mkdir()
+    runners.run(job)
+    assert job.conclusion == "failure"
+    assert "cannot be used" in job.step("Set up job")["annotations"][0]["message"]

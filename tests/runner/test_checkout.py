@@ -32,7 +32,11 @@ def test_it_checks_out_the_commit_of_the_run_though_the_branch_moved_on(
         server,
         sha,
         {"id": "co", "uses": CHECKOUT},
-        {"name": "look", "run": "cat file; echo; git rev-parse --abbrev-ref HEAD; git rev-list --count HEAD; echo ${{ steps.co.outputs.commit }}"},
+        {
+            "name": "look",
+            "run": "cat file; echo; git rev-parse --abbrev-ref HEAD; git rev-list --count HEAD\n"
+            "echo ${{ steps.co.outputs.commit }}",
+        },
     )
     runners.run(job)
     assert job.conclusion == "success", job.text
@@ -51,7 +55,11 @@ def test_the_token_serves_later_git_commands_and_is_gone_after_the_job(
         {"uses": CHECKOUT},
         {"name": "fetch", "run": "git fetch -q origin main && echo fetched; git config --get-regexp 'extraheader'"},
         {"uses": CHECKOUT, "with": {"path": "bare", "persist-credentials": "false"}},
-        {"name": "none", "run": "git -C bare fetch -q origin main 2>/dev/null || echo refused", "env": {"GIT_TERMINAL_PROMPT": "0"}},
+        {
+            "name": "none",
+            "run": "git -C bare fetch -q origin main 2>/dev/null || echo refused",
+            "env": {"GIT_TERMINAL_PROMPT": "0"},
+        },
     )
     runners.run(job)
     assert job.conclusion == "success", job.text
@@ -77,13 +85,16 @@ def test_ref_path_depth_and_tags_are_honoured(server: FakeServer, runners: Runne
             "name": "look",
             "run": "echo tag=$(cat tag/file) branch=$(cat branch/file) sha=$(cat sha/file)\n"
             "echo on=$(git -C branch rev-parse --abbrev-ref HEAD)\n"
-            "echo all=$(git -C all rev-list --count HEAD) tags=$(git -C all tag) side=$(git -C all rev-parse -q --verify origin/topic/x >/dev/null && echo yes)\n"
+            "side=$(git -C all rev-parse -q --verify origin/topic/x >/dev/null && echo yes)\n"
+            "echo all=$(git -C all rev-list --count HEAD) tags=$(git -C all tag) side=$side\n"
             "echo two=$(git -C two rev-list --count HEAD) tags2=$(git -C two tag)",
         },
     )
     runners.run(job)
     assert job.conclusion == "success", job.text
-    assert {"tag=1 branch=side sha=1", "on=topic/x", "all=4 tags=v1 side=yes", "two=2 tags2=v1"} <= set(job.lines_of("look"))
+    assert {"tag=1 branch=side sha=1", "on=topic/x", "all=4 tags=v1 side=yes", "two=2 tags2=v1"} <= set(
+        job.lines_of("look")
+    )
 
 
 def test_a_second_checkout_cleans_unless_told_not_to(server: FakeServer, runners: Runners, hello: Repository) -> None:

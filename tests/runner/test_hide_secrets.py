@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -62,7 +63,7 @@ def read(chunks: list[bytes], *, slack: int = 0) -> list[str]:
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=8))
 def test_lines_are_the_same_however_the_bytes_arrive(data: bytes, cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    chunks = [data[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+    chunks = [data[a:b] for a, b in pairwise(borders)]
     whole = data.split(b"\n")
     expected = [storable(line.decode("utf-8", "replace")) for line in (whole if whole[-1] else whole[:-1])]
     assert read(chunks) == expected
@@ -106,12 +107,21 @@ def test_secrets_are_hidden_in_everything_a_real_job_sends(server: FakeServer, r
     runners.run(job)
     assert job.conclusion == "success", job.text
     everything = job.text + repr(job.steps) + repr(job.outputs)
-    for hidden in (secret, "s3cr3", "line-one-of-key", "line-two-of-key", added, base64.b64encode(b"ab" + secret.encode()).decode()[3:-3]):
+    for hidden in (
+        secret,
+        "s3cr3",
+        "line-one-of-key",
+        "line-two-of-key",
+        added,
+        base64.b64encode(b"ab" + secret.encode()).decode()[3:-3],
+    ):
         assert hidden not in everything, hidden
     assert "split ***" in job.text and "after" in job.text and "\ufffd\x1b[31mred" in job.text
     long = next(line for _, line in job.log if line.startswith("xxxx"))
     assert "cut this line at 64 KiB" in long and len(long.encode()) <= LINE_LIMIT
     step = job.step("print ***")
     assert step["summary"] == "sum ***"
-    assert step["annotations"] == [{"level": "error", "message": "bad ***", "title": "t-***", "path": "a.py", "line": 3}]
+    assert step["annotations"] == [
+        {"level": "error", "message": "bad ***", "title": "t-***", "path": "a.py", "line": 3}
+    ]
     assert "*** ***" in job.lines_of("later")

@@ -49,7 +49,9 @@ def obey(*lines: str, debug: bool = False) -> Page:
 
 
 def test_messages_become_annotations_and_marked_lines() -> None:
-    page = obey("::warning file=/w/octo/hello/src/a.py,line=3,endLine=4,col=5,endColumn=6,title=A%3AB%2CC::one%0Atwo%25")
+    page = obey(
+        "::warning file=/w/octo/hello/src/a.py,line=3,endLine=4,col=5,endColumn=6,title=A%3AB%2CC::one%0Atwo%25"
+    )
     assert page.lines == ["##[warning]one", "two%"]
     assert page.annotations == [
         {
@@ -59,7 +61,9 @@ def test_messages_become_annotations_and_marked_lines() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("line", ["::error line=-1::x", "::error line=abc::x", "::error line=99999999999::x", "::error line=٣::x"])
+@pytest.mark.parametrize(
+    "line", ["::error line=-1::x", "::error line=abc::x", "::error line=99999999999::x", "::error line=٣::x"]
+)
 def test_line_numbers_that_are_none_are_left_out(line: str) -> None:
     assert obey(line).annotations == [{"level": "error", "message": "x"}]
 

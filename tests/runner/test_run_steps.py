@@ -22,7 +22,10 @@ def test_steps_hand_on_outputs_environment_path_and_summary(server: FakeServer, 
                 'echo "$PWD/tools" >> "$GITHUB_PATH"\n'
                 'echo "# Done" >> "$GITHUB_STEP_SUMMARY"',
             },
-            {"name": "Use ${{ steps.one.outputs.value }}", "run": 'mytool; echo "[$text]"; echo "${{ env.text }}" | wc -l'},
+            {
+                "name": "Use ${{ steps.one.outputs.value }}",
+                "run": 'mytool; echo "[$text]"; echo "${{ env.text }}" | wc -l',
+            },
         ],
         outputs={"answer": "${{ steps.one.outputs.value }}", "leak": "x${{ secrets.PASSWORD }}"},
         secrets={"PASSWORD": "hunter2hunter2"},
@@ -98,8 +101,9 @@ def test_contexts_and_default_variables_are_githubs(server: FakeServer, runners:
                 "id": "look",
                 "env": {"STEP": "${{ env.JOB }}-step", "COUNT": 3},
                 "run": "echo '${{ toJSON(runner) }}' > runner.json; env | sort; cat $GITHUB_EVENT_PATH\n"
-                "echo '${{ github.workspace }}|${{ github.event.ref }}|${{ matrix.v }}|${{ needs.a.outputs.x }}|${{ vars.V }}|"
-                "${{ inputs.flag }}|${{ strategy.job-index }}|${{ secrets.GITHUB_TOKEN == github.token }}|${{ job.status }}'",
+                "echo '${{ github.workspace }}|${{ github.event.ref }}|${{ matrix.v }}|${{ needs.a.outputs.x }}|"
+                "${{ vars.V }}|${{ inputs.flag }}|${{ strategy.job-index }}|"
+                "${{ secrets.GITHUB_TOKEN == github.token }}|${{ job.status }}'",
             }
         ],
         workflow={"env": {"WF": "wf-${{ github.ref_name }}", "BOTH": "workflow"}},
@@ -129,7 +133,11 @@ def test_a_step_that_takes_too_long_fails_and_its_children_die(server: FakeServe
     job = server.add(
         [
             {"name": "slow", "run": "sleep 300 & echo $! > child; wait", "timeout-minutes": "${{ 0.01 }}"},
-            {"name": "look", "if": "failure()", "run": "grep -qs 'State:.[^Z]' /proc/$(cat child)/status && echo alive || echo gone"},
+            {
+                "name": "look",
+                "if": "failure()",
+                "run": "grep -qs 'State:.[^Z]' /proc/$(cat child)/status && echo alive || echo gone",
+            },
         ]
     )
     runners.run(job)
@@ -138,7 +146,9 @@ def test_a_step_that_takes_too_long_fails_and_its_children_die(server: FakeServe
     assert any("has timed out after" in line for line in job.lines_of("slow"))
 
 
-def test_broken_environment_files_fail_the_step_and_keep_what_is_well_formed(server: FakeServer, runners: Runners) -> None:
+def test_broken_environment_files_fail_the_step_and_keep_what_is_well_formed(
+    server: FakeServer, runners: Runners
+) -> None:
     job = server.add(
         [
             {"name": "node", "run": "echo 'NODE_OPTIONS=--require x' >> $GITHUB_ENV; echo OK=1 >> $GITHUB_ENV"},
@@ -146,7 +156,7 @@ def test_broken_environment_files_fail_the_step_and_keep_what_is_well_formed(ser
             {"name": "junk", "if": "always()", "run": "echo 'no equals' >> $GITHUB_ENV"},
             {"name": "pipe", "if": "always()", "run": "rm $GITHUB_ENV; mkfifo $GITHUB_ENV"},
             {"name": "big", "if": "always()", "run": "head -c 1100000 /dev/zero | tr '\\0' x >> $GITHUB_STEP_SUMMARY"},
-            {"name": "see", "if": "always()", "run": "echo \"[$OK][$NODE_OPTIONS]\""},
+            {"name": "see", "if": "always()", "run": 'echo "[$OK][$NODE_OPTIONS]"'},
         ]
     )
     runners.run(job)
@@ -159,7 +169,9 @@ def test_broken_environment_files_fail_the_step_and_keep_what_is_well_formed(ser
 
 
 def test_expression_errors_fail_the_step_with_a_reason(server: FakeServer, runners: Runners) -> None:
-    job = server.add([{"name": "bad", "run": "echo ${{ fromJSON('{') }}"}, {"name": "if", "if": "fromJSON('{')", "run": "true"}])
+    job = server.add(
+        [{"name": "bad", "run": "echo ${{ fromJSON('{') }}"}, {"name": "if", "if": "fromJSON('{')", "run": "true"}]
+    )
     runners.run(job)
     assert job.conclusions()["bad"] == "failure"
     assert any("cannot be evaluated" in line for line in job.lines_of("bad"))
@@ -173,7 +185,9 @@ def test_container_jobs_end_with_a_clear_error_and_run_nothing(server: FakeServe
     assert "a container ('node:22')" in job.text and "ran-outside" not in job.text
 
 
-def test_the_workspace_is_clean_for_the_next_job_even_after_read_only_files(server: FakeServer, runners: Runners) -> None:
+def test_the_workspace_is_clean_for_the_next_job_even_after_read_only_files(
+    server: FakeServer, runners: Runners
+) -> None:
     first = server.add([{"run": "mkdir -p a/b; echo x > a/b/c; chmod 0555 a/b a; touch $RUNNER_TEMP/left"}])
     runners.run(first)
     second = server.add([{"name": "look", "run": "ls -A | wc -l; ls -A $RUNNER_TEMP | grep left || echo none"}])
@@ -186,7 +200,11 @@ def test_hash_files_and_debug_are_available_in_steps(server: FakeServer, runners
     job = server.add(
         [
             {"run": "mkdir -p a/b; echo 1 > a/x.lock; echo 2 > a/b/y.lock"},
-            {"name": "hash", "if": "hashFiles('**/*.lock') != hashFiles('a/*.lock')", "run": "echo 'h=${{ hashFiles('*.none') }}.'"},
+            {
+                "name": "hash",
+                "if": "hashFiles('**/*.lock') != hashFiles('a/*.lock')",
+                "run": "echo 'h=${{ hashFiles('*.none') }}.'",
+            },
             {"name": "debug", "run": "echo '::debug::deep'; echo \"d=$RUNNER_DEBUG ${{ runner.debug }}\""},
         ],
         contexts={"vars": {"ACTIONS_STEP_DEBUG": "true"}},

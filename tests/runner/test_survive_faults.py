@@ -26,7 +26,9 @@ def test_a_lost_answer_to_a_poll_is_asked_for_again_with_the_same_poll_id(server
 
 
 def test_lost_answers_and_errors_of_every_job_call_change_nothing(server: FakeServer, runners: Runners) -> None:
-    job = server.add([{"run": "for i in $(seq 1 3000); do echo line $i; [ $((i % 500)) = 0 ] && sleep 0.4; done; true"}])
+    job = server.add(
+        [{"run": "for i in $(seq 1 3000); do echo line $i; [ $((i % 500)) = 0 ] && sleep 0.4; done; true"}]
+    )
     for call in ("heartbeat", "log", "log", "steps", "complete"):
         server.faults += [(f"{job.id}/{call}", None), (f"{job.id}/{call}", 502), (f"{job.id}/{call}", 429)]
     runners.run(job)
@@ -66,7 +68,9 @@ def test_the_log_limit_stops_the_log_and_the_job(server: FakeServer, runners: Ru
     assert len(job.log) == 5000 and job.conclusion == "cancelled"
 
 
-def test_a_hole_in_the_servers_log_is_filled_so_that_steps_keep_their_lines(server: FakeServer, runners: Runners) -> None:
+def test_a_hole_in_the_servers_log_is_filled_so_that_steps_keep_their_lines(
+    server: FakeServer, runners: Runners
+) -> None:
     gate = runners.folder / "gate"
     job = server.add([{"run": f"echo line 1; while [ ! -e {gate} ]; do sleep 0.05; done; echo line 2"}])
     process = runners.start()

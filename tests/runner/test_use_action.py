@@ -43,7 +43,8 @@ if ('%(stage)s' === process.env.INPUT_FAIL) process.exit(3);
 def node_action(name: str, *, extra: str = "") -> dict[str, str]:
     files = {f"{name}/{stage}.js": SCRIPT % {"stage": stage} for stage in ("pre", "main", "post")}
     files[f"{name}/action.yml"] = (
-        f"name: {name}\ninputs:\n  word: {{default: '${{{{ github.actor }}}}'}}\n  two words: {{default: '2'}}\n  fail: {{}}\n"
+        f"name: {name}\ninputs:\n  word: {{default: '${{{{ github.actor }}}}'}}\n"
+        "  two words: {default: '2'}\n  fail: {}\n"
         f"runs: {{using: node20, main: main.js, pre: pre.js, post: post.js{extra}}}\n"
     )
     return files
@@ -69,7 +70,13 @@ def test_a_composite_action_has_inputs_outputs_and_contexts_of_its_own(
     repository.commit({"greet/action.yml": GREET}, tag="v1")
     job = server.add(
         [
-            {"id": "say", "name": "greet", "uses": "octo/actions/greet@v1", "with": {"WHO": "mona"}, "env": {"OUTER": "o"}},
+            {
+                "id": "say",
+                "name": "greet",
+                "uses": "octo/actions/greet@v1",
+                "with": {"WHO": "mona"},
+                "env": {"OUTER": "o"},
+            },
             {"name": "after", "run": "echo '${{ steps.say.outputs.said }}' $FROM_INNER ${{ steps.say.conclusion }}"},
         ]
     )
@@ -87,11 +94,14 @@ def test_a_composite_action_fails_skips_and_always_runs_as_a_job_does(
     repository.commit(
         {
             "outer/action.yml": "runs:\n  using: composite\n  steps:\n    - uses: octo/actions/inner@main\n"
-            "    - {run: echo not-this, shell: bash}\n    - {if: always(), run: 'echo but-this ${{ github.action_status }}', shell: bash}\n",
+            "    - {run: echo not-this, shell: bash}\n"
+            "    - {if: always(), run: 'echo but-this ${{ github.action_status }}', shell: bash}\n",
             "inner/action.yml": "runs:\n  using: composite\n  steps:\n    - {run: exit 5, shell: sh}\n",
         }
     )
-    job = runners.run(server.add([{"name": "outer", "uses": "octo/actions/outer@main"}, {"name": "next", "run": "true"}]))
+    job = runners.run(
+        server.add([{"name": "outer", "uses": "octo/actions/outer@main"}, {"name": "next", "run": "true"}])
+    )
     assert job.conclusions()["outer"] == "failure" and job.conclusions()["next"] == "skipped"
     lines = job.lines_of("outer")
     assert "but-this failure" in lines and "not-this" not in lines
@@ -132,7 +142,9 @@ def test_a_javascript_action_runs_pre_main_and_post_with_state(
 def test_post_runs_after_a_failed_main_and_post_if_decides(
     server: FakeServer, runners: Runners, repository: Repository
 ) -> None:
-    repository.commit({**node_action("one", extra=", post-if: failure()"), **node_action("two", extra=", post-if: success()")})
+    repository.commit(
+        {**node_action("one", extra=", post-if: failure()"), **node_action("two", extra=", post-if: success()")}
+    )
     job = server.add(
         [
             {"name": "ok", "uses": "octo/actions/two@main"},
@@ -164,7 +176,9 @@ def test_post_steps_of_actions_inside_a_composite_run_as_its_post_step(
 
 @needs_node
 def test_local_actions_are_found_in_the_workspace(server: FakeServer, runners: Runners) -> None:
-    job = server.add([local({**node_action("act")}), {"name": "js", "uses": "./act"}, {"name": "none", "uses": "./nothing"}])
+    job = server.add(
+        [local({**node_action("act")}), {"name": "js", "uses": "./act"}, {"name": "none", "uses": "./nothing"}]
+    )
     runners.run(job)
     assert "main mona 2 -" in job.lines_of("js")
     assert job.conclusions()["Post js"] == "success"
@@ -177,7 +191,9 @@ def test_an_action_comes_from_the_first_source_that_has_it(server: FakeServer, r
     other.start()
     try:
         repository = Repository(server.repositories / "elsewhere", "vendor/tool")
-        repository.commit({"action.yml": "runs:\n  using: composite\n  steps:\n    - {run: echo vendored, shell: bash}\n"})
+        repository.commit(
+            {"action.yml": "runs:\n  using: composite\n  steps:\n    - {run: echo vendored, shell: bash}\n"}
+        )
         other.public.add("vendor/tool")
         job = server.add([{"name": "x", "uses": "vendor/tool@main"}], sources=["http://127.0.0.1:9", other.url])
         runners.run(job)
