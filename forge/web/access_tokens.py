@@ -24,7 +24,7 @@ PAGE_SIZE = 50
 @require_http_methods(["GET", "HEAD", "POST"])
 def access_tokens(request: HttpRequest) -> HttpResponse:
     """The list, and the form that makes one. The answer to the form is the one page that ever holds the token."""
-    form = AccessTokenForm(request.POST or None)
+    form = AccessTokenForm(request.POST if request.method == "POST" else None)
     made = plaintext = None
     if request.method == "POST" and form.is_valid():
         try:

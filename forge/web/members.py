@@ -20,7 +20,7 @@ PAGE_SIZE = 50
 def members(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     """The list of members, and the form that adds one."""
     repository = get_repository(request, owner, name, need=can_administer)
-    form = NewMemberForm(request.POST or None, repository=repository)
+    form = NewMemberForm(request.POST if request.method == "POST" else None, repository=repository)
     if request.method == "POST" and form.is_valid():
         # Two admins may add the same person at once; the later one finds a member and sets the role.
         Member.objects.update_or_create(

@@ -17,7 +17,7 @@ from forge.web.loading import signed_in
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_repository(request: HttpRequest) -> HttpResponse:
-    form = NewRepositoryForm(request.POST or None)
+    form = NewRepositoryForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             repository = create_repository(owner=signed_in(request), **form.cleaned_data)

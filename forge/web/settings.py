@@ -22,7 +22,9 @@ MAX_BRANCHES = 1000
 def repository_settings(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     """Description, visibility and default branch."""
     repository = get_repository(request, owner, name, need=can_administer)
-    form = RepositoryForm(request.POST or None, repository=repository, branches=_branches(repository))
+    form = RepositoryForm(
+        request.POST if request.method == "POST" else None, repository=repository, branches=_branches(repository)
+    )
     if request.method == "POST" and form.is_valid():
         try:
             _save(repository, form)
