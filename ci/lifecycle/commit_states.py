@@ -17,8 +17,8 @@ def states_of_commits(repository: Repository, shas: Sequence[str]) -> dict[str, 
     """By SHA: outcome, address (of the one run, else of the run list), title. Commits without runs are absent."""
     runs: dict[str, list[Run]] = {}
     # The newest run of each workflow counts.
-    newest = Run.objects.filter(repository=repository, sha__in=shas).order_by("sha", "workflow", "-id")
-    for run in newest.distinct("sha", "workflow"):
+    newest = Run.objects.filter(repository=repository, sha__in=shas).order_by("sha", "workflow_id", "-id")
+    for run in newest.distinct("sha", "workflow_id"):
         runs.setdefault(run.sha, []).append(run)
     return {sha: _state(repository, found) for sha, found in runs.items()}
 
