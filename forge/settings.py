@@ -170,6 +170,10 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "ConclusionEnum": "ci.models.choices.Conclusion",
         "ReportedConclusionEnum": "ci.api.runner.serializers.REPORTED",
+        **{
+            f"{name}Enum": f"ci.models.choices.{name}"
+            for name in ("CancelReason", "JobState", "RunConclusion", "RunState", "RunnerPhase", "StepState")
+        },
     },
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "ci.api.schema.add_raw_routes"],
 }

@@ -1,6 +1,8 @@
-"""Which numbers in an address can be a row's id?"""
+"""Which parts of an address can name a row?"""
 
 from __future__ import annotations
+
+from django.urls import register_converter
 
 _LARGEST = 2**63 - 1  # PostgreSQL's bigint
 
@@ -18,3 +20,19 @@ class IdConverter:
 
     def to_url(self, value: int) -> str:
         return str(value)
+
+
+class NameConverter:
+    """One segment of text that the database can compare: without NUL."""
+
+    regex = r"[^/\x00]{1,255}"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+register_converter(IdConverter, "row_id")
+register_converter(NameConverter, "row_name")

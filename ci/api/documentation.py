@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, OpenApiTypes, inline_serializer
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, OpenApiTypes, inline_serializer
 from rest_framework import serializers
 
 _DETAIL: dict[str, serializers.Field[Any, Any, Any, Any]] = {
@@ -47,14 +49,54 @@ _ALWAYS = {
     405: (_PLAIN, "`method_not_allowed`."),
     406: (_PLAIN, "`not_acceptable`: answers are `application/json`."),
 }
+
+
+class OwnersSchema(AutoSchema):
+    """Names operations by what they do: list_repositories_runs, show_repositories_runs, update_user_secrets."""
+
+    method_mapping = {"get": "show", "post": "create", "put": "set", "patch": "update", "delete": "delete"}
+
+    def get_operation_id(self) -> str:
+        parts = self.path.removeprefix("/api/v1/").split("/")
+        words = [part.replace("-", "_") for part in parts if not part.startswith("{")]
+        verb = self.method_mapping[self.method.lower()]
+        if verb == "show" and not parts[-1].startswith("{"):
+            verb = "list" if words[-1].endswith("s") and words[-1] != "logs" else "show"
+        if verb == "create" and words[-1] not in ("repositories", "registration_tokens", "dispatches"):
+            return "_".join([words[-1], *words[:-1]])  # cancel_repositories_runs
+        return "_".join([verb, *words])
+
+
 NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
-TEXT = OpenApiTypes.STR
+_PAGING = [
+    OpenApiParameter("page", OpenApiTypes.INT, description="From 1 on."),
+    OpenApiParameter("per_page", OpenApiTypes.INT, description="At most 100; 30 if left out."),
+]
 
 
 def errors(*statuses: int) -> dict[int, Any]:
     """Responses for `extend_schema`: these errors and those of every call."""
     chosen = {status: _ERRORS[status] for status in (*statuses, 503)} | _ALWAYS
     return {status: OpenApiResponse(shape, description=text) for status, (shape, text) in chosen.items()}
+
+
+def pages(
+    shape: type[serializers.Serializer[Any]], *statuses: int, parameters: Sequence[OpenApiParameter] = ()
+) -> dict[str, Any]:
+    """Options for `extend_schema` of a list: its parameters and its responses, with these errors too."""
+    page = inline_serializer(
+        f"PageOf{shape.__name__.removesuffix('Shape')}",
+        {
+            "count": serializers.IntegerField(help_text="How many there are on all pages."),
+            "next": serializers.URLField(allow_null=True),
+            "previous": serializers.URLField(allow_null=True),
+            "results": shape(many=True),
+        },
+    )
+    return {
+        "parameters": [*_PAGING, *parameters],
+        "responses": {200: page, **errors(401, 404, 429, *statuses)},
+    }
 
 
 BODY = (400, 413, 415)

@@ -2,7 +2,9 @@
 
 from django.urls import include, path
 
-from ci.api import schema
+from ci.api import converters, schema
+
+__all__ = ["converters", "urlpatterns"]  # the address patterns below name converters that importing it registers
 
 urlpatterns = [
     path("runner/v1/", include("ci.api.runner.urls")),

@@ -1,5 +1,47 @@
 """Which address has which call of the owners' API?"""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern] = []
+from ci.api.owners import jobs, members, repositories, runners, runs, values, workflows
+
+_values: list[URLPattern | URLResolver] = [
+    path("secrets", values.SecretsView.as_view()),
+    path("secrets/<row_name:key>", values.SecretView.as_view()),
+    path("variables", values.VariablesView.as_view()),
+    path("variables/<row_name:key>", values.VariableView.as_view()),
+]
+
+_runners: list[URLPattern | URLResolver] = [
+    path("runners", runners.RunnersView.as_view()),
+    path("runners/<row_id:runner_id>", runners.RunnerView.as_view()),
+    path("registration-tokens", runners.RegistrationTokensView.as_view()),
+    path("registration-tokens/<row_id:token_id>", runners.RegistrationTokenView.as_view()),
+]
+
+_repository: list[URLPattern | URLResolver] = [
+    path("members", members.MembersView.as_view()),
+    path("members/<row_name:username>", members.MemberView.as_view()),
+    path("workflows", workflows.WorkflowsView.as_view()),
+    path("workflows/<row_name:file>", workflows.WorkflowView.as_view()),
+    path("workflows/<row_name:file>/dispatches", workflows.DispatchView.as_view()),
+    path("runs", runs.RunsView.as_view()),
+    path("runs/<row_id:run_id>", runs.RunView.as_view()),
+    path("runs/<row_id:run_id>/jobs", runs.RunJobsView.as_view()),
+    path("runs/<row_id:run_id>/cancel", runs.RunCancelView.as_view()),
+    path("runs/<row_id:run_id>/force-cancel", runs.RunForceCancelView.as_view()),
+    path("runs/<row_id:run_id>/rerun", runs.RunRerunView.as_view()),
+    path("runs/<row_id:run_id>/rerun-failed", runs.RunRerunFailedView.as_view()),
+    path("jobs/<row_id:job_id>", jobs.JobView.as_view()),
+    path("jobs/<row_id:job_id>/logs", jobs.JobLogsView.as_view()),
+    path("jobs/<row_id:job_id>/cancel", jobs.JobCancelView.as_view()),
+    path("jobs/<row_id:job_id>/rerun", jobs.JobRerunView.as_view()),
+    path("", include([*_values, *_runners]), {"scope": "repository"}),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("repositories", repositories.RepositoriesView.as_view()),
+    path("repositories/<row_name:owner>/<row_name:repository>", repositories.RepositoryView.as_view()),
+    path("repositories/<row_name:owner>/<row_name:repository>/", include(_repository)),
+    path("user/", include([*_values, *_runners]), {"scope": "user"}),
+    path("instance/", include(_runners), {"scope": "instance"}),
+]

@@ -64,6 +64,7 @@ class RunnerUpdate(serializers.Serializer[Any]):
 class FetchRequest(serializers.Serializer[Any]):
     poll_id = serializers.RegexField(
         r"^[\x21-\x7e]{1,64}\Z",
+        trim_whitespace=False,
         help_text="Chosen by the runner, new for each job: the same again gets the same job, if its answer was lost.",
     )
     wait = SecondsField(largest=LONGEST_WAIT, default=0, help_text="How long the answer may wait for a job.")

@@ -1,11 +1,8 @@
 """Which address has which call of the runner API v1?"""
 
-from django.urls import path, register_converter
+from django.urls import path
 
-from ci.api.converters import IdConverter
 from ci.api.runner import jobs, runners
-
-register_converter(IdConverter, "row_id")
 
 urlpatterns = [
     path("runners", runners.RunnersView.as_view()),
