@@ -54,13 +54,6 @@ def taken_port():
         yield listener.getsockname()[1]
 
 
-@pytest.fixture
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_a_taken_port_is_named(tmp_path, taken_port):
     done = _up("--data", tmp_path / "data", "--port", taken_port)
     _assert_refused(done, f"127.0.0.1:{taken_port} is taken by another program")
