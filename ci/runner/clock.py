@@ -18,11 +18,17 @@ def skew(date_header: str | None) -> float:
     return ahead if abs(ahead) > TOLERANCE else 0.0
 
 
-def seconds_until(moment: object, *, ahead: float) -> float | None:
-    """Seconds until an ISO 8601 time of the forge, whose clock is `ahead` of ours; None where there is none."""
+def seconds_until(moment: object, *, now: object, ahead: float) -> float | None:
+    """Seconds until an ISO 8601 time of the forge; None where there is none.
+
+    `now` is the forge's own word for the present; without it, its clock is taken to be `ahead` of ours.
+    """
     if not isinstance(moment, str):
         return None
     try:
-        return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds() - ahead
+        end = datetime.fromisoformat(moment)
+        if isinstance(now, str):
+            return (end - datetime.fromisoformat(now)).total_seconds()
+        return (end - datetime.now(UTC)).total_seconds() - ahead
     except (ValueError, TypeError):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ci.runner.env_files import SUMMARY_LIMIT
-from ci.runner.lines import CUT_NOTE, cut_position
+from ci.runner.lines import cut_position, shorten
 from ci.runner.logstream import LogStream, now
 from ci.runner.masks import Masks, storable
 
@@ -78,9 +78,9 @@ class Console:
         clean = storable(text).replace("\n", " ")
         cut = cut_position(clean)
         hidden = self._masks.hide(clean, cut=cut)
-        if cut is not None:
-            # Stars may be longer than what they hide.
-            hidden = hidden[: cut_position(hidden)] + CUT_NOTE
+        # Stars may be longer than what they hide, so that a line can outgrow the limit by them.
+        if cut is not None or cut_position(hidden) is not None:
+            hidden = shorten(hidden)
         self._log.write(hidden)
 
     def print_all(self, text: str) -> None:

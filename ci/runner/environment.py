@@ -52,7 +52,8 @@ def defaults(github: Mapping[str, Any], runner: Mapping[str, Any]) -> dict[str, 
     variables = {"CI": "true", "GITHUB_ACTIONS": "true"}
     for key in GITHUB_KEYS:
         value = github.get(key)
-        if value is not None:
+        # Only composite actions have a path of their own.
+        if value is not None and (value or key != "action_path"):
             variables[f"GITHUB_{key.upper()}"] = str(value).lower() if isinstance(value, bool) else str(value)
     for key in RUNNER_KEYS:
         if runner.get(key):

@@ -48,7 +48,8 @@ class Heartbeat:
     def _note(self, answer: dict[str, Any]) -> None:
         reason = answer.get("cancel")
         if reason and not self._done.is_set():
-            self._control.cancel(str(reason), grace=seconds_until(answer.get("force_at"), ahead=self._client.ahead))
+            left = seconds_until(answer.get("force_at"), now=answer.get("now"), ahead=self._client.ahead)
+            self._control.cancel(str(reason), grace=left)
 
     def _run(self) -> None:
         while not self._gone():

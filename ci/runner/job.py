@@ -15,8 +15,8 @@ from ci.runner.client import ApiError, Client, GaveUp
 from ci.runner.console import Console
 from ci.runner.control import Control, Guard
 from ci.runner.heartbeat import Heartbeat
-from ci.runner.logstream import LogStream, bare
-from ci.runner.masks import Masks
+from ci.runner.logstream import MOST_STEPS, LogStream, bare
+from ci.runner.masks import Masks, storable
 from ci.runner.metadata import with_ids
 from ci.runner.payload import Payload
 from ci.runner.process import end_orphans
@@ -28,7 +28,8 @@ from ci.runner.workspace import Folders, WorkError
 
 STOP_PATIENCE = 10.0
 LONGEST_REPORT = 24 * 3600.0
-OUTPUT_LIMIT = 1024 * 1024
+OUTPUT_LIMIT = 1024 * 1024  # characters, all outputs of a job together
+MOST_OUTPUTS = 100
 
 # Files in the work folder, from which a later runner learns what one that was killed left behind.
 TRACKING_FILE = ".job"
@@ -268,13 +269,18 @@ class Job:
         """A value with a secret in it is left out, as on GitHub: outputs are shown and stored in clear."""
         outputs = self.payload.definition.get("outputs")
         found = session.texts(outputs, session.contexts(scope), session.functions(scope), what="outputs")
+        size = 0
         for name, value in found.items():
             if self._masks.found_in(value):
                 console.warning(f"Skip output '{name}' since it may contain secret.")
-            elif len(value.encode("utf-8", "replace")) > OUTPUT_LIMIT:
-                console.warning(f"Skip output '{name}' since it is larger than {OUTPUT_LIMIT // 1024} KiB.")
+            elif size + len(name) + len(value) > OUTPUT_LIMIT or len(self._outputs) >= MOST_OUTPUTS or len(name) > 255:
+                console.warning(
+                    f"Skip output '{name[:255]}': a job has at most {MOST_OUTPUTS} outputs "
+                    f"of {OUTPUT_LIMIT // 1024} KiB together. Pass files as artifacts."
+                )
             else:
-                self._outputs[name] = value
+                size += len(name) + len(value)
+                self._outputs[storable(name)] = storable(value)
                 console.print(f"Set output '{name}'")
 
     def _finish(self, conclusion: str) -> str:
@@ -287,7 +293,7 @@ class Job:
         body = {
             "conclusion": conclusion,
             "outputs": self._outputs,
-            "steps": [bare(console.report()) for console in self._consoles],
+            "steps": [bare(console.report()) for console in self._consoles[:MOST_STEPS]],
         }
         try:
             return self._send_end(body)

@@ -8,6 +8,7 @@ from ci.runner.masks import storable
 
 LINE_LIMIT = 64 * 1024  # bytes of UTF-8, the server's limit too
 CUT_NOTE = " […] (the runner cut this line at 64 KiB)"
+_ROOM = LINE_LIMIT - len(CUT_NOTE.encode())
 # However long a secret is, a line is never kept further than this beyond the limit.
 MOST_SLACK = 256 * 1024
 
@@ -55,5 +56,9 @@ def cut_position(text: str) -> int | None:
     raw = text.encode("utf-8", "replace")
     if len(raw) <= LINE_LIMIT:
         return None
-    room = LINE_LIMIT - len(CUT_NOTE.encode())
-    return len(raw[:room].decode("utf-8", "ignore"))
+    return len(raw[:_ROOM].decode("utf-8", "ignore"))
+
+
+def shorten(text: str) -> str:
+    """As much of the text as fits a line together with the note, and the note."""
+    return text.encode("utf-8", "replace")[:_ROOM].decode("utf-8", "ignore") + CUT_NOTE

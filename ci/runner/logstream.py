@@ -13,6 +13,7 @@ from ci.runner.client import ApiError, Client, GaveUp
 from ci.runner.control import Control
 from ci.runner.spool import Spool, SpoolFull
 
+MOST_STEPS = 1_000  # the forge refuses to number more; the log still shows what they do
 BATCH_LINES = 2_000
 BATCH_BYTES = 1024 * 1024
 # Lines gather this long before a batch leaves: few calls, and well below a second.
@@ -75,6 +76,8 @@ class LogStream:
 
     def step(self, state: dict[str, Any]) -> None:
         """Report a step; only its newest state is sent."""
+        if state["number"] > MOST_STEPS:
+            return
         with self._lock:
             self._steps[state["number"]] = state
         self._wake.set()

@@ -49,7 +49,7 @@ class Worker:
 
     def run(self) -> int:
         """The exit status: 0 after a clean end, 1 where the forge refused this runner."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
         try:
             if left := clear_leftovers(self._work):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci.runner.console import Console
 from ci.runner.lines import LINE_LIMIT, LineReader, cut_position
 from ci.runner.masks import Masks, storable
 from tests.runner.conftest import Runners
@@ -78,6 +79,19 @@ def test_a_huge_line_is_held_in_bounded_memory() -> None:
     assert LINE_LIMIT < len(line) <= LINE_LIMIT + 4
     cut = cut_position(line)
     assert cut is not None and cut < LINE_LIMIT
+
+
+@given(st.text(max_size=40), st.integers(1, 5000), st.lists(st.text(min_size=1, max_size=3), max_size=3))
+def test_no_line_outgrows_the_limit_whatever_is_hidden_in_it(text: str, times: int, secrets: list[str]) -> None:
+    sent: list[str] = []
+
+    class Log:
+        end = 0
+        write = staticmethod(sent.append)
+
+    console = Console(number=1, name="x", log=Log(), masks=Masks(secrets), debug=False)  # type: ignore[arg-type]
+    console.print(text * times)
+    assert len(sent[0].encode()) <= LINE_LIMIT
 
 
 def test_secrets_are_hidden_in_everything_a_real_job_sends(server: FakeServer, runners: Runners) -> None:

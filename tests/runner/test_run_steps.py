@@ -220,6 +220,23 @@ def test_pwsh_runs_where_it_is_installed(server: FakeServer, runners: Runners) -
     assert "ab" in job.lines_of("ps")
 
 
+def test_outputs_that_cannot_be_stored_or_are_too_many_do_not_harm_the_job(
+    server: FakeServer, runners: Runners
+) -> None:
+    job = server.add(
+        [{"id": "o", "run": "printf 'nul=a\\0b\\n' >> $GITHUB_OUTPUT; printf 'big=%0600000d\\n' 1 >> $GITHUB_OUTPUT"}],
+        outputs={
+            "nul": "${{ steps.o.outputs.nul }}",
+            "a": "${{ steps.o.outputs.big }}",
+            "b": "${{ steps.o.outputs.big }}",
+        },
+    )
+    runners.run(job)
+    assert job.conclusion == "success", job.text
+    assert job.outputs["nul"] == "a\ufffdb" and set(job.outputs) == {"nul", "a"}
+    assert "Skip output 'b'" in job.text
+
+
 def test_a_job_with_runner_payload_nonsense_is_not_run(server: FakeServer, runners: Runners) -> None:
     job = server.add([{"run": "true"}])
     job.payload = json.loads(json.dumps({**job.payload, "job": {}}))
