@@ -25,7 +25,7 @@ from ci.workflow.problems import Problems
 from ci.workflow.trees import INSERT
 
 _OPEN = "${{"
-_LONE_TEXT = re.compile(r"\$\{\{\s*+'((?:[^']++|'')*+)'\s*+\}\}")
+_LONE_TEXT = re.compile(r"\$\{\{\s*+'((?:[^']++|'')*)'\s*+\}\}")
 _WHOLE = re.compile(r"\s*\$\{\{(?:(?!\}\}|\$\{\{|').|'[^']*')*\}\}\s*", re.DOTALL)
 
 

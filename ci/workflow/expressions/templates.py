@@ -28,7 +28,8 @@ DIRECTIVE = (
     "The directive 'insert' is not allowed in this context. Directives are not supported for expressions that are "
     "embedded within a string. Directives are only supported when the entire value is an expression."
 )
-_REST = re.compile(r"(?:[^'}]++|'[^']*+'|\}(?!\}))*+\}\}")
+# Only single characters are repeated possessively: Python before 3.11.5 mismatches groups repeated so.
+_REST = re.compile(r"[^'}]*+(?:(?:'[^']*+'|\}(?!\}))[^'}]*+)*\}\}")
 _SHORT = 2_000
 
 
