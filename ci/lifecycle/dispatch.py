@@ -7,6 +7,7 @@ from typing import Any
 
 from ci.lifecycle import webhook_payloads, workflow_files
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
+from ci.lifecycle.firing import Trigger, fire
 from ci.lifecycle.transitions import Cause, create_run
 from ci.models import Run, Workflow
 from ci.workflow import InputErrors, WorkflowErrors, load
@@ -58,6 +59,31 @@ def dispatch_workflow(*, repository: Repository, path: str, ref: str, inputs: Ma
         inputs=typed,
     )
     return create_run(cause, document)
+
+
+def dispatch_repository(
+    *, repository: Repository, event_type: str, client_payload: Mapping[str, Any], actor: Any
+) -> list[Run]:
+    """Fire repository_dispatch at the workflows of the default branch; returns the runs. The caller has checked access.
+
+    Raises InvalidInput; NotFound while there is no default branch.
+    """
+    if not 1 <= len(event_type) <= 100 or len(client_payload) > 10:
+        raise InvalidInput({"event_type": "1 to 100 characters, and a client_payload of at most 10 properties."})
+    ref, sha = _resolve(repository, f"refs/heads/{repository.default_branch}")
+    cause = Cause(
+        repository=repository,
+        event="repository_dispatch",
+        payload=webhook_payloads.repository_dispatch(
+            repository, event_type=event_type, client_payload=client_payload, actor=actor
+        ),
+        ref=ref,
+        sha=sha,
+        title=event_type,
+        actor=actor,
+        trusted=True,
+    )
+    return fire(Trigger(cause=cause), workflow_files.load_all(workflow_files.read(repository, sha)))
 
 
 def _resolve(repository: Repository, ref: str) -> tuple[str, str]:

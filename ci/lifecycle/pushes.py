@@ -10,10 +10,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle import webhook_payloads, workflow_files
-from ci.lifecycle.transitions import Cause, create_run, create_startup_failure
-from ci.models import Run, RunConclusion, Workflow
-from ci.workflow import Event, commit, triggers
-from ci.workflow import Workflow as Document
+from ci.lifecycle.firing import Trigger, fire
+from ci.lifecycle.transitions import Cause
+from ci.models import Run, RunConclusion
+from ci.workflow import commit
 from forge.git import bare
 from forge.models import Push
 
@@ -28,13 +28,17 @@ def plan_push(push_id: int) -> list[Run]:
     if push is None or push.state != Push.State.SETTLED:
         return []
     if push.planned_at is None:
-        if not push.deleted:
-            _plan(push)
+        _plan(push)
         Push.objects.filter(pk=push.pk, planned_at=None).update(planned_at=timezone.now())
-    return list(Run.objects.filter(push=push).select_related("repository__owner").order_by("workflow_path"))
+    return list(Run.objects.filter(push=push).select_related("repository__owner").order_by("workflow_path", "id"))
 
 
 def _plan(push: Push) -> None:
+    if push.by_job:  # or a workflow could start itself for ever
+        return
+    if push.deleted:
+        _plan_deletion(push)
+        return
     repository = push.repository
     sha = bare.resolve(repository, push.after)
     if sha is None:  # a tag of a tree or blob, or a commit that a later push removed and git collected
@@ -43,14 +47,38 @@ def _plan(push: Push) -> None:
     if push.ref == f"refs/heads/{repository.default_branch}":
         workflow_files.remember(repository, loaded)
     head = bare.commit(repository, sha)
-    if push.by_job or head is None or commit.skips_ci(f"{head.subject}\n\n{head.body}"):
+    if head is None or commit.skips_ci(f"{head.subject}\n\n{head.body}"):
         return
-    disabled = set(Workflow.objects.filter(repository=repository, enabled=False).values_list("path", flat=True))
     payload = webhook_payloads.push(push, _new_commits(push, sha))
-    paths = _changed_paths(push)
-    for path, document in loaded.items():
-        if path not in disabled:
-            _plan_one(push, path, document, sha=sha, title=head.subject, payload=payload, paths=paths)
+    cause = _cause(push, "push", payload, ref=push.ref, sha=sha, title=head.subject or sha[:7])
+    fire(Trigger(cause=cause, changed_paths=_changed_paths(push), tell_problems=True), loaded)
+    if push.created:
+        payload = webhook_payloads.create(push)
+        fire(Trigger(cause=_cause(push, "create", payload, ref=push.ref, sha=sha, title=head.subject)), loaded)
+
+
+def _plan_deletion(push: Push) -> None:
+    """`delete` is answered by the workflows of the default branch: the ref's own are gone. Source: GitHub docs."""
+    repository = push.repository
+    ref = f"refs/heads/{repository.default_branch}"
+    sha = bare.resolve(repository, ref)
+    if sha is not None:
+        loaded = workflow_files.load_all(workflow_files.read(repository, sha))
+        fire(Trigger(cause=_cause(push, "delete", webhook_payloads.delete(push), ref=ref, sha=sha)), loaded)
+
+
+def _cause(push: Push, event: str, payload: dict[str, Any], *, ref: str, sha: str, title: str = "") -> Cause:
+    return Cause(
+        repository=push.repository,
+        event=event,
+        payload=payload,
+        ref=ref,
+        sha=sha,
+        title=title,
+        actor=push.pusher,
+        trusted=True,  # only somebody with write access can push
+        push=push,
+    )
 
 
 def _new_commits(push: Push, sha: str) -> list[bare.Commit]:
@@ -66,36 +94,6 @@ def _changed_paths(push: Push) -> tuple[str, ...] | None:
         return None
     paths = bare.changed_paths(push.repository, push.before, push.after, ref=push.ref)
     return tuple(paths) if paths is not None else None
-
-
-def _plan_one(
-    push: Push,
-    path: str,
-    document: workflow_files.Loaded,
-    *,
-    sha: str,
-    title: str,
-    payload: dict[str, Any],
-    paths: tuple[str, ...] | None,
-) -> None:
-    cause = Cause(
-        repository=push.repository,
-        path=path,
-        event="push",
-        payload=payload,
-        ref=push.ref,
-        sha=sha,
-        title=title or sha[:7],
-        actor=push.pusher,
-        trusted=True,  # only somebody with write access can push
-        push=push,
-    )
-    if not isinstance(document, Document):
-        create_startup_failure(cause, document)
-        return
-    github = {"ref": push.ref, "event_name": "push", "event": payload, "sha": sha}
-    if triggers.matches(document, Event(name="push", github=github, changed_paths=paths)):
-        create_run(cause, document)
 
 
 def report(push_ids: Sequence[int]) -> list[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from ci.lifecycle import pushes
+from ci.lifecycle import pushes, workflow_runs
 from ci.lifecycle.transitions import settle
 from ci.storage import logs
 
 
 def plan_push(push_id: int) -> None:
     pushes.plan_push(push_id)
+
+
+def fire_workflow_run(run_id: int, attempt: int, action: str) -> None:
+    workflow_runs.fire_for(run_id, attempt=attempt, action=action)
 
 
 def settle_group(group_id: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
+from ci.models import Run
 from ci.workflow.inputs import payload as texts_of
 from forge.git import bare
 from forge.models import Push, Repository
@@ -36,6 +37,64 @@ def push(push: Push, commits: Sequence[bare.Commit]) -> dict[str, Any]:
         "head_commit": described[-1] if described else None,
         "pusher": {"name": push.pusher_name, "email": ""},
         **_common(repository, push.pusher),
+    }
+
+
+def create(push: Push) -> dict[str, Any]:
+    """Of a branch or tag that a push made."""
+    return {**_ref(push), "master_branch": push.repository.default_branch, "description": push.repository.description}
+
+
+def delete(push: Push) -> dict[str, Any]:
+    """Of a branch or tag that a push removed."""
+    return _ref(push)
+
+
+def _ref(push: Push) -> dict[str, Any]:
+    kind = "tag" if push.ref.startswith("refs/tags/") else "branch"
+    name = push.ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
+    return {"ref": name, "ref_type": kind, "pusher_type": "user", **_common(push.repository, push.pusher)}
+
+
+def repository_dispatch(
+    repository: Repository, *, event_type: str, client_payload: Mapping[str, Any], actor: Any
+) -> dict[str, Any]:
+    return {
+        "action": event_type,
+        "branch": repository.default_branch,
+        "client_payload": dict(client_payload),
+        **_common(repository, actor),
+    }
+
+
+def workflow_run(run: Run, *, action: str) -> dict[str, Any]:
+    """Of another run's move: `action` is requested, in_progress or completed."""
+    status = {"requested": "queued", "in_progress": "in_progress", "completed": "completed"}[action]
+    described = {
+        "id": run.pk,
+        "name": run.workflow_name,
+        "display_title": run.title,
+        "path": run.workflow_path,
+        "event": run.event,
+        "status": status,
+        "conclusion": run.conclusion if action == "completed" else None,
+        "head_branch": run.ref_name,
+        "head_sha": run.sha,
+        "run_number": run.number,
+        "run_attempt": run.attempt,
+        "actor": {"login": run.actor_name},
+        "triggering_actor": {"login": run.triggered_by_name},
+        "created_at": _time(run.created_at),
+        "html_url": f"{settings.SERVER_URL}{run.get_absolute_url()}",
+        "head_repository": {"full_name": str(run.repository)},
+        "pull_requests": [],
+    }
+    workflow = {"id": run.workflow_id, "name": run.workflow_name, "path": run.workflow_path, "state": "active"}
+    return {
+        "action": action,
+        "workflow_run": described,
+        "workflow": workflow,
+        **_common(run.repository, run.actor),
     }
 
 

@@ -29,6 +29,10 @@ class Run(models.Model):
     push = models.ForeignKey(Push, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
     schedule = models.ForeignKey(Schedule, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
     scheduled_for = models.DateTimeField(null=True, blank=True)
+    # Of a workflow_run event: the run that caused this one, and what it had just done in which attempt.
+    source_run = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="caused")
+    source_attempt = models.PositiveIntegerField(null=True, blank=True)
+    source_action = models.CharField(max_length=11, blank=True)
     event = models.CharField(max_length=50)
     payload = models.JSONField(default=dict)
     inputs = models.JSONField(default=dict)
@@ -51,6 +55,7 @@ class Run(models.Model):
         ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
     cancel_in_progress = models.BooleanField(default=False)
+    queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
     entered_group_at = models.DateTimeField(null=True, blank=True)
     approval_pending = models.BooleanField(default=False, help_text="Waits for somebody with write access.")
     state = models.CharField(max_length=7, choices=RunState.choices, default=RunState.QUEUED)
@@ -63,7 +68,13 @@ class Run(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.UniqueConstraint(fields=["push", "workflow_path"], name="run_once_a_push_and_workflow"),
+            models.UniqueConstraint(
+                fields=["push", "event", "workflow_path"], name="run_once_a_push_event_and_workflow"
+            ),
+            models.UniqueConstraint(
+                fields=["source_run", "source_attempt", "source_action", "workflow_path"],
+                name="run_once_a_source_and_workflow",
+            ),
             models.UniqueConstraint(fields=["schedule", "scheduled_for"], name="run_once_a_due_time"),
             models.UniqueConstraint(fields=["workflow", "number"], name="run_number_once_a_workflow"),
             models.CheckConstraint(

@@ -12,6 +12,7 @@ from typing import Any
 from django.utils import timezone
 
 from ci.lifecycle import contexts, events
+from ci.lifecycle.announcing import announce
 from ci.lifecycle.groups import group_of, settle_later
 from ci.lifecycle.matching import label_set_of
 from ci.lifecycle.transitions.guard import lock_jobs
@@ -190,6 +191,7 @@ def _leg_fields(run: Run, leg: legs.Leg) -> dict[str, Any]:
         "label_set": label_set_of(leg.labels),
         "concurrency_group": group,
         "cancel_in_progress": bool(leg.concurrency and leg.concurrency.cancel_in_progress),
+        "queue_all": bool(leg.concurrency and leg.concurrency.queue == "max"),
     }
 
 
@@ -205,6 +207,8 @@ def _derive(run: Run, jobs: Sequence[Job]) -> None:
         started_at = run.started_at or (timezone.now() if begun else None)
         write(run, state=state, started_at=started_at)
         events.record(f"run_{state}", run=run, from_state=before, to_state=state)
+        if state == RunState.RUNNING:
+            announce(run, "in_progress")
 
 
 def conclusion_of(jobs: Sequence[Job]) -> RunConclusion:
@@ -220,5 +224,6 @@ def _conclude(run: Run, conclusion: RunConclusion) -> None:
     before = run.state
     write(run, state=RunState.ENDED, conclusion=conclusion, ended_at=timezone.now())
     events.record("run_ended", run=run, from_state=before, to_state=RunState.ENDED, detail=conclusion.label)
+    announce(run, "completed")
     if run.concurrency_group_id is not None:
         settle_later(run.concurrency_group_id)

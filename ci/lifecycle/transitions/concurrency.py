@@ -1,4 +1,4 @@
-"""Who of a concurrency group may go? At most one at a time, and of those who wait only the newest stays.
+"""Who of a concurrency group may go? One at a time; of those who wait the newest, or all where it says so.
 
 Source: GitHub docs, "Control the concurrency of workflows and jobs".
 """
@@ -38,8 +38,9 @@ def settle(group_id: int) -> None:
     if not waiting:
         return
     *older, newest = waiting
-    for entrant in older:
-        _supersede(entrant, newest)
+    if not newest.queue_all:
+        for entrant in older:
+            _supersede(entrant, newest)
     if newest.cancel_in_progress:
         for holder in _holders(group):
             _supersede(holder, newest)

@@ -11,6 +11,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from ci.lifecycle import contexts, events
+from ci.lifecycle.announcing import announce
 from ci.lifecycle.groups import group_of
 from ci.lifecycle.transitions.advance import advance
 from ci.lifecycle.transitions.concurrency import settle
@@ -25,10 +26,10 @@ from forge.models import Push, Repository
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """What started a run. A `push`, or (`schedule`, `scheduled_for`), makes it unique: a repeated task finds it."""
+    """What started a run. `push`, (`schedule`, `scheduled_for`) or the `source_…` make it unique: a repeat finds it."""
 
     repository: Repository
-    path: str
+    path: str = ""
     event: str
     payload: Mapping[str, Any]
     ref: str
@@ -40,6 +41,9 @@ class Cause:
     push: Push | None = None
     schedule: Schedule | None = None
     scheduled_for: datetime | None = None
+    source_run: Run | None = None
+    source_attempt: int | None = None
+    source_action: str = ""
 
 
 @guarded
@@ -61,9 +65,12 @@ def create_startup_failure(cause: Cause, problems: tuple[Problem, ...], *, name:
 
 def _existing(cause: Cause) -> Run | None:
     if cause.push is not None:
-        return Run.objects.filter(push=cause.push, workflow_path=cause.path).first()
+        return Run.objects.filter(push=cause.push, event=cause.event, workflow_path=cause.path).first()
     if cause.schedule is not None:
         return Run.objects.filter(schedule=cause.schedule, scheduled_for=cause.scheduled_for).first()
+    if cause.source_run is not None:
+        source = {"source_attempt": cause.source_attempt, "source_action": cause.source_action}
+        return Run.objects.filter(source_run=cause.source_run, workflow_path=cause.path, **source).first()
     return None
 
 
@@ -89,6 +96,9 @@ def _insert(cause: Cause, name: str) -> Run:
         push=cause.push,
         schedule=cause.schedule,
         scheduled_for=cause.scheduled_for,
+        source_run=cause.source_run,
+        source_attempt=cause.source_attempt,
+        source_action=cause.source_action,
         event=cause.event,
         payload=dict(cause.payload),
         inputs=dict(cause.inputs),
@@ -145,6 +155,7 @@ def _fill(run: Run, document: Document, planned: Plan) -> None:
         for job in planned.jobs
     )
     events.record("run_created", run=run, to_state=run.state, actor=run.actor, detail=f"{run.event} on {run.ref_name}")
+    announce(run, "requested")
 
 
 def _start(run: Run, planned: Plan) -> None:
@@ -156,6 +167,7 @@ def _start(run: Run, planned: Plan) -> None:
             run,
             concurrency_group=group,
             cancel_in_progress=planned.concurrency.cancel_in_progress,
+            queue_all=planned.concurrency.queue == "max",
             entered_group_at=timezone.now(),
         )
     enter(run)

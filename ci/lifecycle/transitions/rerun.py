@@ -32,6 +32,7 @@ LEG = (
     "label_set",
     "concurrency_group",
     "cancel_in_progress",
+    "queue_all",
     "expanded",
 )
 END = (
