@@ -66,6 +66,8 @@ class Checkout:
     def _run(self, console: Console, guard: Guard) -> dict[str, str]:
         repository = self._check()
         ref, sha = self._wanted(repository)
+        if self._inputs.get("lfs", "").lower() == "true":
+            console.warning("The built-in checkout does not fetch Git LFS files; they stay pointers.")
         git = self._git(console, guard)
         self._place(repository, git)
         folder, cwd = self._folder, str(self._folder)

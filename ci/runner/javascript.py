@@ -10,7 +10,7 @@ from ci.runner.console import Console
 from ci.runner.control import Guard
 from ci.runner.metadata import Action
 from ci.runner.recorder import Recorder
-from ci.runner.scripts import Failed, conclude
+from ci.runner.scripts import conclude
 from ci.runner.session import ActionState, Place, Scope, Session, StepFailure
 
 
@@ -82,6 +82,3 @@ class JavaScript:
         here, wanted = node_major(self._node or ""), self._action.node
         if here is not None and wanted is not None and here < wanted:
             console.warning(f"'{self._action.label}' asks for Node.js {wanted}; this runner has Node.js {here}.")
-
-
-__all__ = ["Failed", "JavaScript", "input_variable"]
