@@ -134,7 +134,7 @@ def test_the_printed_password_signs_in_and_is_stored_nowhere(first):
     with httpx.Client(base_url=first.url, follow_redirects=True, timeout=30) as browser:
         page = browser.get("/login/")
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)[1]
-        form = {"username": "admin", "password": password, "csrfmiddlewaretoken": token}
+        form = {"username": "operator", "password": password, "csrfmiddlewaretoken": token}
         answer = browser.post("/login/", data=form, headers={"Referer": first.url + "/login/"})
         assert answer.status_code == 200
         assert "sessionid" in browser.cookies
@@ -246,7 +246,7 @@ def test_a_given_database_is_used_and_no_other_started(tmp_path, port):
             assert f"PostgreSQL {server.version} of DATABASE_URL" in up.printed
             assert not (tmp_path / "data" / "postgres").exists()
             with psycopg.connect(server.dsn.replace("dbname=postgres", "dbname=forge")) as connection:
-                assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
+                assert connection.execute("SELECT username FROM auth_user").fetchall() == [("operator",)]
         finally:
             status = up.end()
         assert status == 0
