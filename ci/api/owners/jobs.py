@@ -21,13 +21,13 @@ from forge.access import can_read, can_write
 
 
 class PlainText(BaseRenderer):
-    """For content negotiation only: the log is streamed."""
+    """For clients that take nothing but text: the log itself is streamed, so this renders only its errors."""
 
     media_type = "text/plain"
     format = "txt"
 
     def render(self, data: object, *args: object, **options: object) -> bytes:
-        return str(data).encode()
+        return JSONRenderer().render(data)
 
 
 class JobOwnersView(OwnersView):
@@ -55,7 +55,7 @@ class JobView(JobOwnersView):
 
 
 class JobLogsView(JobOwnersView):
-    renderer_classes = [PlainText, JSONRenderer]
+    renderer_classes = [JSONRenderer, PlainText]
 
     @extend_schema(
         summary="Read a job's log",

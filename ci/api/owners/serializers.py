@@ -79,7 +79,7 @@ class WorkflowShape(serializers.ModelSerializer[Workflow]):
 
 
 class Dispatch(serializers.Serializer[Any]):
-    ref = serializers.CharField(max_length=1024, help_text="A branch or tag.")
+    ref = serializers.CharField(max_length=1024, trim_whitespace=False, help_text="A branch or tag.")
     inputs = serializers.DictField(default=dict, help_text="By name, as the workflow declares them.")
 
 
