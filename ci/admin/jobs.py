@@ -40,7 +40,7 @@ class JobAdmin(ReadOnly, VersionedActions):
     inlines = [StepInline, EventsOfJob]
     actions = ["cancel", "force_cancel", "requeue", "rerun"]
     fields = readonly_fields = (
-        *("run", "attempt", "key", "name", "log_link", "state", "hold", "conclusion", "end_note"),
+        *("run", "attempt", "key", "name", "log_link", state, "hold", "conclusion", "end_note"),
         *("cancel_reason", "cancel_requested_at", "cancelled_by"),
         *("runner", "runner_name", "labels", "assignment", "single_use", "priority"),
         *("needs", "level", "matrix", "matrix_index", "matrix_total", "fail_fast", "max_parallel"),
@@ -111,7 +111,7 @@ class StepAdmin(Records):
     list_select_related = ["job__run"]
     search_fields = ["name", "job__name", "job__run__workflow_name"]
     fields = readonly_fields = (
-        *("job", "number", "name", "state", "conclusion", "started_at", "ended_at"),
+        *("job", "number", "name", state, "conclusion", "started_at", "ended_at"),
         *("first_line", "line_count", "annotations", "summary"),
     )
 

@@ -28,7 +28,7 @@ class RunAdmin(ReadOnly, VersionedActions):
     actions = ["cancel", "force_cancel", "rerun", "rerun_failed", "approve"]
     fields = readonly_fields = (
         *("repository", "workflow", "workflow_path", "number", "attempt", "title"),
-        *("state", "conclusion", "problems", "approval_pending"),
+        *(state, "conclusion", "problems", "approval_pending"),
         *("event", "ref", "sha", "push", "schedule", "scheduled_for", "inputs"),
         *("actor", "actor_name", "triggered_by_name", "trusted", "concurrency_group"),
         *("created_at", "started_at", "ended_at", "version"),
