@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forge.git.names import is_ref_name, is_sha
@@ -60,6 +61,10 @@ class CommandList:
             raise BadPush(f"the list of refs is longer than {MAX_BYTES} bytes")
 
     @property
+    def is_atomic(self) -> bool:
+        return "atomic" in self.capabilities
+
+    @property
     def has_side_band(self) -> bool:
         return "side-band-64k" in self.capabilities
 
@@ -104,10 +109,11 @@ def refusal(command: Command, *, default_branch: str) -> str | None:
     return None
 
 
-def refuse_all(request: CommandList, reason: str) -> bytes:
-    """The whole answer to a push that git never saw."""
-    lines = [packet(f"unpack {reason}\n".encode())]
-    lines += [packet(_refused(command.ref, reason)) for command in request.commands]
+def refuse_all(request: CommandList, reason: str, *, refusals: Mapping[str, str] | None = None) -> bytes:
+    """The whole answer to a push that git never saw: `reason`, or a ref's own one of `refusals`."""
+    lines = [packet(b"unpack ok\n")]
+    own = refusals or {}
+    lines += [packet(_refused(command.ref, own.get(command.ref, reason))) for command in request.commands]
     report = b"".join(lines) + FLUSH if request.wants_report else b""
     if not request.has_side_band:
         return report

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -43,8 +43,10 @@ async def receive_push(*, repository: Repository, actor: Actor, body: RequestBod
         for command in request.commands
         if (reason := refusal(command, default_branch=repository.default_branch))
     }
-    if len(refusals) > _MOST_REFUSED:
-        await _refuse(request, body, response, f"{len(refusals)} of the refs cannot be pushed; nothing was changed.")
+    # git itself carries out the rest of an atomic push whose refused refs are hidden.
+    if len(refusals) > _MOST_REFUSED or (refusals and request.is_atomic):
+        reason = f"{len(refusals)} of the refs cannot be pushed; nothing was changed."
+        await _refuse(request, body, response, reason, refusals)
         return
     recorded = [command for command in request.commands if command.is_recorded and command.ref not in refusals]
     with LivePushes() as live:
@@ -80,10 +82,16 @@ async def _read_commands(body: RequestBody) -> CommandList:
     return request
 
 
-async def _refuse(request: CommandList, body: RequestBody, response: Response, reason: str) -> None:
+async def _refuse(
+    request: CommandList,
+    body: RequestBody,
+    response: Response,
+    reason: str,
+    refusals: Mapping[str, str] | None = None,
+) -> None:
     async for _ in body:  # git listens only after it has sent everything
         pass
-    await response.finish(refuse_all(request, reason))
+    await response.finish(refuse_all(request, reason, refusals=refusals))
 
 
 async def _record(repository: Repository, actor: Actor, commands: Sequence[Command], live: LivePushes) -> Sequence[int]:

@@ -14,7 +14,6 @@ from forge.repositories import create_repository
 from tests.forge.git.live import LiveForge
 from tests.forge.git.worktree import WorkTree
 
-
 PASSWORD = "correct horse: battery@staple"
 
 
@@ -74,9 +73,18 @@ def forges(transactional_db, tmp_path: Path):
         forge.stop()
 
 
+@pytest.fixture(scope="session")
+def shared_forge(django_db_setup, django_db_blocker, tmp_path_factory):
+    """One server for all tests that do nothing to it: it keeps nothing that a test could leave behind."""
+    with django_db_blocker.unblock():
+        forge = LiveForge(tmp_path_factory.mktemp("server")).start()
+    yield forge
+    forge.stop()
+
+
 @pytest.fixture
-def live_forge(forges) -> LiveForge:
-    return forges()
+def live_forge(transactional_db, shared_forge) -> LiveForge:
+    return shared_forge
 
 
 @pytest.fixture
