@@ -34,8 +34,7 @@ class DispatchForm(forms.Form):
 
     def refuse(self, errors: Mapping[str, str]) -> None:
         """Show what was wrong beside the field that it is about."""
-        self.is_valid()
-        self._errors.clear()
+        self.errors.clear()
         for name, text in errors.items():
             self.add_error(f"{_PREFIX}{self.names.index(name)}" if name in self.names else None, str(text))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
 from ci.lifecycle.transitions import cancel_job, rerun
@@ -18,7 +19,7 @@ from ci.web import log
 from ci.web.log import Cursor, Shown
 from ci.web.pages import MAX_ID, posted_version, tell
 from ci.web.run import STOP_POLLING, frame, load_run
-from ci.web.run_summary import annotations, summaries
+from ci.web.run_summary import annotations_of, summaries_of
 from forge.access import can_write
 from forge.models import Repository
 from forge.web.loading import get_repository
@@ -155,8 +156,8 @@ def _about(found: Job, steps: list[Step], may_act: bool) -> dict[str, Any]:
         "may_act": may_act,
         "waits_because": why(found),
         "outputs": sorted(found.outputs.items()),
-        "summaries": summaries(reports) if found.is_ended else [],
-        **annotations(reports),
+        "summaries": summaries_of(reports) if found.is_ended else [],
+        **annotations_of(reports),
     }
 
 
@@ -164,7 +165,9 @@ def _changed_steps(steps: list[Step], states: str) -> list[tuple[str, Shown]]:
     """("new" | "begun" | "head", step): which steps the page does not have, has as waiting, or shows an old head of."""
     changed = []
     for step, before in zip(steps, states.ljust(len(steps)), strict=False):
-        shown = Shown(step, step.number, "", is_open=step.state == StepState.RUNNING or step.conclusion == "failure")
+        shown = Shown(
+            step, step.number, SafeString(""), is_open=step.state == StepState.RUNNING or step.conclusion == "failure"
+        )
         if before == " ":
             changed.append(("new", shown))
         elif before == "p" and step.state != StepState.PENDING:

@@ -69,7 +69,7 @@ class Rendering:
         self.fold = None
         self._write(
             f'<li class="fold"><details><summary id="L{number}">{self._stamp(line)}{_link(number)}{head or "Group"}'
-            f'</summary><ol class="lines" id="fold-{number}">'
+            f'</summary><ol class="log-lines" id="fold-{number}">'
         )
         self.fold = number
 

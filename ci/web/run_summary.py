@@ -35,14 +35,14 @@ def summary(run: Run, jobs: Sequence[Job], *, attempt: int) -> dict[str, Any]:
         "problems": marked_problems(run),
         "failed": _failed(jobs, reports)[:MOST_FAILED],
         "cancel_notes": Counter(_cancel_note(job) for job in jobs if job.conclusion == "cancelled").most_common(5),
-        **annotations(reports),
-        "summaries": summaries(reports),
+        **annotations_of(reports),
+        "summaries": summaries_of(reports),
         "events": events[:MOST_EVENTS],
         "more_events": len(events) > MOST_EVENTS,
     }
 
 
-def annotations(reports: Sequence[tuple[Job, Step]]) -> dict[str, Any]:
+def annotations_of(reports: Sequence[tuple[Job, Step]]) -> dict[str, Any]:
     """Errors first; `more_annotations` counts those left out."""
     found = [
         {"job": job, "step": step, **_clean(annotation)}
@@ -54,7 +54,7 @@ def annotations(reports: Sequence[tuple[Job, Step]]) -> dict[str, Any]:
     return {"annotations": found[:MOST_ANNOTATIONS], "more_annotations": max(0, len(found) - MOST_ANNOTATIONS)}
 
 
-def summaries(reports: Sequence[tuple[Job, Step]]) -> list[tuple[Job, Step, SafeString]]:
+def summaries_of(reports: Sequence[tuple[Job, Step]]) -> list[tuple[Job, Step, SafeString]]:
     """The Markdown that steps left as their summary, as safe HTML, up to a bound."""
     shown: list[tuple[Job, Step, SafeString]] = []
     left = MOST_SUMMARY_CHARACTERS

@@ -73,8 +73,7 @@ def _set(request: HttpRequest, place: Place, verbs: Verbs) -> ValueForm | None:
             tell(request, lambda: f"The {verbs.noun} {row.name} is set.")
             return None
     if verbs.model is Secret:
-        form.data = form.data.copy()
-        form.data["value"] = ""
+        form.data = {**request.POST.dict(), "value": ""}
     return form
 
 

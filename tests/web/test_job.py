@@ -100,7 +100,7 @@ def test_groups_nest_and_levels_are_coloured(alice: Client, playground: Playgrou
     )
     text = text_of(alice, job_page(assigned))
     assert re.search(
-        r'<li class="fold"><details><summary id="L1">.*Install</summary><ol class="lines" id="fold-1">', text
+        r'<li class="fold"><details><summary id="L1">.*Install</summary><ol class="log-lines" id="fold-1">', text
     )
     assert re.search(r"inside</li></ol></details></li><li", text)
     assert '<li id="L4" class="line-error">' in text
