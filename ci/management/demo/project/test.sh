@@ -7,6 +7,7 @@ green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m'
 failures=0
 
 check() {
+  sleep 0.5 # long enough to see the lines arrive
   if [[ $2 == *"$3"* ]]; then
     echo "  ${green}passed${plain}  $1"
   else
