@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ci.workflow.calls import Call, prepare
 from ci.workflow.concurrency import Concurrency, evaluate_concurrency
 from ci.workflow.expressions import condition, render, to_string
 from ci.workflow.matrix import Combination, MatrixError, combinations
@@ -25,7 +26,8 @@ MAX_TEXT = 256
 @dataclass(frozen=True, slots=True)
 class Leg:
     """One job to run. `index` counts from 0 over `total` legs; `timeout_minutes` may be a fraction;
-    `environment_url` is still raw, as it may name what steps put out."""
+    `environment_url` is still raw, as it may name what steps put out. A leg with a `call` runs no steps and needs no
+    runner: its jobs are those of the called workflow (`calls.plan_call`)."""
 
     name: str
     matrix: dict[str, Any]
@@ -39,6 +41,7 @@ class Leg:
     concurrency: Concurrency | None
     environment: str | None
     environment_url: str | None
+    call: Call | None = None
 
     @property
     def strategy(self) -> dict[str, Any]:
@@ -116,12 +119,13 @@ def _leg(
     key: str,
 ) -> Leg:
     environment, url = _environment(definition.get("environment"), contexts)
+    calls = "uses" in definition
     return Leg(
         name=_name(definition.get("name"), combination, contexts, key),
         matrix=combination.values,
         index=index,
         total=total,
-        labels=labels(definition.get("runs-on"), contexts),
+        labels=() if calls else labels(definition.get("runs-on"), contexts),
         fail_fast=fail_fast,
         max_parallel=max_parallel,
         timeout_minutes=_timeout(definition.get("timeout-minutes"), contexts),
@@ -129,6 +133,7 @@ def _leg(
         concurrency=evaluate_concurrency(definition.get("concurrency"), contexts),
         environment=environment,
         environment_url=url,
+        call=prepare(definition, contexts=contexts) if calls else None,
     )
 
 

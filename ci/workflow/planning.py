@@ -56,32 +56,28 @@ def plan(workflow: Workflow, event: Event) -> Plan:
         defaults=workflow.defaults,
         concurrency=concurrency,
         permissions=workflow.permissions,
-        jobs=_jobs(workflow, contexts),
+        jobs=planned_jobs(workflow.jobs, contexts),
     )
 
 
-def _jobs(workflow: Workflow, contexts: Mapping[str, object]) -> tuple[PlannedJob, ...]:
-    graph = _graph(workflow)
+def planned_jobs(jobs: Mapping[str, Definition], contexts: Mapping[str, object]) -> tuple[PlannedJob, ...]:
+    """The jobs of one workflow file, unexpanded. `contexts`: github, inputs, vars."""
+    graph = _graph(jobs)
     level = needs.levels(graph)
     planned: list[PlannedJob] = []
-    for key, definition in workflow.jobs.items():
-        if "uses" in definition:
-            raise PlanError(
-                f"{workflow.path}: job '{key}' calls '{definition['uses']}', but this server does not run reusable "
-                "workflows yet. Copy the called jobs into this workflow"
-            )
+    for key, definition in jobs.items():
         name = _shown_name(key, definition, contexts)
         own = {**definition, "needs": graph[key]}
         planned.append(PlannedJob(key, name, tuple(graph[key]), level[key], own))
     return tuple(planned)
 
 
-def _graph(workflow: Workflow) -> dict[str, list[str]]:
+def _graph(jobs: Mapping[str, Definition]) -> dict[str, list[str]]:
     """The needs of every job, spelled as the jobs are."""
-    spelled = {key.casefold(): key for key in workflow.jobs}
+    spelled = {key.casefold(): key for key in jobs}
     return {
         key: list(dict.fromkeys(spelled[need.casefold()] for need in definition["needs"]))
-        for key, definition in workflow.jobs.items()
+        for key, definition in jobs.items()
     }
 
 

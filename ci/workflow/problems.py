@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 MAX_PROBLEMS = 10
@@ -43,7 +43,13 @@ class Problems:
         """`github_only`: leave out what GitHub's own parser accepts and only this server refuses."""
         self.path = path
         self.github_only = github_only
-        self._found: dict[tuple[int, int, str], Problem] = {}
+        self._found: dict[tuple[str, int, int, str], Problem] = {}
+
+    def inside(self, path: str) -> Problems:
+        """The same collection, for findings in another file that this one calls."""
+        other = Problems(path, github_only=self.github_only)
+        other._found = self._found
+        return other
 
     def add(self, line: int, column: int, message: str, *, own: bool = False) -> None:
         """Record a finding; `own` ones are this server's, not GitHub's parser's. A repeat (an alias checked twice)
@@ -53,16 +59,24 @@ class Problems:
         if len(message) > MAX_MESSAGE:
             message = message[: MAX_MESSAGE - 5] + "[...]"
         if not self.full:
-            self._found.setdefault((line, column, message), Problem(self.path, line, column, message))
+            found = Problem(self.path, line, column, message)
+            self._found.setdefault((self.path, line, column, message), found)
 
     @property
     def full(self) -> bool:
         return len(self._found) >= MAX_PROBLEMS
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def __bool__(self) -> bool:
         return bool(self._found)
+
+    def __iter__(self) -> Iterator[Problem]:
+        """The findings: those of this file first, each file's in the order of its text."""
+        return iter(sorted(self._found.values(), key=lambda found: (found.path != self.path, found.line, found.column)))
 
     def raise_if_any(self) -> None:
         """Raises WorkflowErrors when anything was found."""
         if self._found:
-            raise WorkflowErrors(sorted(self._found.values(), key=lambda found: (found.line, found.column)))
+            raise WorkflowErrors(self)

@@ -17,7 +17,12 @@ class Workflow:
 
     `on`: event name -> its configuration ({} when bare; a single text filter is a list of one). `schedules`: pairs of a
     5-field cron text and an IANA time zone or None (UTC). `dispatch_inputs`: name -> {description, required, default,
-    type, options}. `source`: the file's nodes with line and column, for whoever must point into the text.
+    type, options}. `source`: the file's nodes with line and column, for whoever must point into the text; `sources`:
+    the same of this file and of every workflow that it calls, by the name it had among the files.
+
+    A job that calls a workflow holds it under `called`, beside `uses`, `with` and `secrets`: name, key (its name among
+    the files), path, repository and ref (None: those of the run), env, defaults, permissions, concurrency, inputs,
+    secrets and outputs (as declared), and jobs, which may call again.
     """
 
     path: str
@@ -32,6 +37,7 @@ class Workflow:
     schedules: tuple[tuple[str, str | None], ...]
     dispatch_inputs: Mapping[str, Definition]
     source: MappingNode = field(repr=False, compare=False)
+    sources: Mapping[str, MappingNode] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

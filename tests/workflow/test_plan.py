@@ -69,6 +69,8 @@ def test_an_expression_that_fails_is_named() -> None:
         plan(workflow, push())
 
 
-def test_a_reusable_workflow_is_refused_by_name_for_now() -> None:
-    with pytest.raises(PlanError, match=r"job 'a' calls './w.yml', .* reusable workflows"):
-        plan(loaded("on: push\njobs: {a: {uses: ./w.yml}}"), push())
+def test_a_job_that_calls_a_workflow_is_planned_like_any_other() -> None:
+    workflow = loaded("on: push\njobs:\n  a: {runs-on: x}\n  b: {needs: a, uses: ./w.yml}\n")
+    first, second = plan(workflow, push()).jobs
+    assert (second.key, second.needs, second.level) == ("b", ("a",), 1)
+    assert first.level == 0

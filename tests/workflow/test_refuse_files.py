@@ -215,7 +215,7 @@ HOSTILE = {
     "as many nodes as fit": ("[" + "a," * 520_000 + "]", "Maximum object size exceeded"),
     "many jobs": (
         "on: push\njobs:\n" + "".join(f" a{n}: {{runs-on: x}}\n" for n in range(1001)),
-        "The workflow has more",
+        "Workflows may not contain more",
     ),
     "a huge product with excludes": (
         JOB

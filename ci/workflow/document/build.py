@@ -7,13 +7,16 @@ from typing import Any
 
 from ci.workflow.document.nodes import Mapping as MappingNode
 from ci.workflow.names import step_ids
+from ci.workflow.uses import Reference
 from ci.workflow.workflow import Definition, Workflow
 
 # Filters that may be one text or a list of texts.
 _LISTED = ("names", "versions", "workflows", "types", "branches", "tags", "paths")
 
 
-def build(path: str, source: MappingNode, value: Mapping[str, Any]) -> Workflow:
+def build(
+    path: str, sources: Mapping[str, MappingNode], value: Mapping[str, Any], jobs: Mapping[str, Definition]
+) -> Workflow:
     """The Workflow of a file that was converted and checked without a problem."""
     events = triggers(value["on"])
     dispatch = events.get("workflow_dispatch", {}).get("inputs") or {}
@@ -26,12 +29,38 @@ def build(path: str, source: MappingNode, value: Mapping[str, Any]) -> Workflow:
         defaults=_mapping(value.get("defaults")),
         concurrency=value.get("concurrency") or None,
         permissions=value.get("permissions"),
-        jobs={key: job(definition) for key, definition in value["jobs"].items()},
+        jobs=jobs,
         run_name=value.get("run-name") or None,
         schedules=tuple((entry["cron"], entry.get("timezone")) for entry in schedule or []),
         dispatch_inputs={name: dispatch_input(definition or {}) for name, definition in dispatch.items()},
-        source=source,
+        source=sources[path],
+        sources=sources,
     )
+
+
+def jobs_of(value: Mapping[str, Any]) -> dict[str, Definition]:
+    """The definition of every job of a converted file."""
+    return {key: job(definition) for key, definition in value["jobs"].items()}
+
+
+def called_workflow(reference: Reference, value: Mapping[str, Any]) -> Definition:
+    """What a job that calls this file holds of it under `called`; JSON-able."""
+    call = triggers(value["on"]).get("workflow_call") or {}
+    return {
+        "name": value.get("name") or reference.path,
+        "key": reference.key,
+        "path": reference.path,
+        "repository": reference.repository,
+        "ref": reference.ref,
+        "env": _mapping(value.get("env")),
+        "defaults": _mapping(value.get("defaults")),
+        "permissions": value.get("permissions"),
+        "concurrency": value.get("concurrency") or None,
+        "inputs": call.get("inputs") or {},
+        "secrets": call.get("secrets") or {},
+        "outputs": call.get("outputs") or {},
+        "jobs": jobs_of(value),
+    }
 
 
 def triggers(on: object) -> dict[str, Definition]:

@@ -6,30 +6,36 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci.workflow import matrix, names, needs, schedule
+from ci.workflow.document.calling import default_problems
 from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
 from ci.workflow.inputs import MAX_INPUTS, typed
+from ci.workflow.options import Options
 from ci.workflow.problems import Problems
+from ci.workflow.uses import UsesError, resolve
 
-MAX_JOBS = 1000
 MAX_SCHEDULES = 100
 _OPEN = "${{"
 _ALTERNATIVES = ("branches", "tags", "paths")
 
 
-def check(root: Mapping, value: dict[str, Any], problems: Problems) -> None:
+def check(root: Mapping, value: dict[str, Any], problems: Problems, options: Options) -> None:
     """Record what is wrong beyond single values. `value` is the converted form of `root`; whatever conversion refused
     is None in it, and is left alone here."""
     on = root.get("on")
     if isinstance(on, Mapping):
         _events(on, problems)
+    for node, message in default_problems(root):
+        problems.add(node.line, node.column, message, own=True)
     jobs = root.get("jobs")
     if not isinstance(jobs, Mapping):
         return
     converted = value.get("jobs")
     if not jobs.pairs:
         problems.add(jobs.line, jobs.column, "The workflow must contain at least one job. Write one under `jobs:`")
-    elif len(jobs.pairs) > MAX_JOBS:
-        problems.add(jobs.line, jobs.column, f"The workflow has more than {MAX_JOBS} jobs. Split it up", own=True)
+    elif len(jobs.pairs) > options.max_jobs:
+        place = jobs.pairs[options.max_jobs][0]
+        message = f"Workflows may not contain more than {options.max_jobs} jobs across all referenced files"
+        problems.add(place.line, place.column, message)
     elif isinstance(converted, dict):
         _jobs(jobs, converted, problems)
 
@@ -160,7 +166,7 @@ def _job(job: Mapping, converted: object, problems: Problems) -> None:
     if isinstance(steps, Sequence):
         _steps(steps, problems)
     uses = job.get("uses")
-    if isinstance(uses, Scalar) and _OPEN not in uses.text:
+    if isinstance(uses, Scalar) and uses.text and _OPEN not in uses.text:
         _reusable(uses, problems)
 
 
@@ -248,17 +254,7 @@ def _is_action(uses: str) -> bool:
 
 
 def _reusable(uses: Scalar, problems: Problems) -> None:
-    """Local (`./.github/workflows/x.yml`, `$/…`) or `owner/repo/.github/workflows/x.yml@ref`."""
-    text = uses.text
-    if text.startswith(("./", "$/")):
-        if "@" in text:
-            message = f"Invalid workflow reference '{text}': a local workflow cannot have a version. Remove the '@'"
-            problems.add(uses.line, uses.column, message)
-        return
-    name, _, version = text.partition("@")
-    parts = name.split("/")
-    if not version:
-        problems.add(uses.line, uses.column, f"Invalid workflow reference '{text}': no version specified. Add '@ref'")
-    elif len(parts) < 3 or not all(parts):
-        message = f"Invalid workflow reference '{text}': write owner/repo/path/to/workflow.yml@ref"
-        problems.add(uses.line, uses.column, message)
+    try:
+        resolve(uses.text)
+    except UsesError as error:
+        problems.add(uses.line, uses.column, str(error))

@@ -10,13 +10,11 @@ import yaml
 from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
 from ci.workflow.document.scalars import ScalarError, resolve, resolve_tagged
 from ci.workflow.expressions import to_string
+from ci.workflow.options import DEFAULTS, Options
 from ci.workflow.problems import Problems
 
 # GitHub's ParseOptions.
-MAX_FILE = 1024 * 1024
-MAX_DEPTH = 50
 MAX_NODES = 1_000_000
-MAX_RESULT = 10 * 1024 * 1024
 
 
 class _Refused(Exception):
@@ -35,22 +33,22 @@ class _Open:
     keys: set[str] = field(default_factory=set)
 
 
-def read(text: str | bytes, problems: Problems) -> Node | None:
+def read(text: str | bytes, problems: Problems, options: Options = DEFAULTS) -> Node | None:
     """The root node of a file of one YAML document; None when it is refused, then `problems` says why.
 
-    Bounds: 1 MiB, depth 50, 1,000,000 nodes and 10 MiB with every alias expanded (an alias costs what it stands for,
-    but is shared, so that a bomb is refused before it grows).
+    Bounds: those of `options`, and 1,000,000 nodes with every alias expanded (an alias costs what it stands for, but
+    is shared, so that a bomb is refused before it grows).
     """
-    decoded = _decode(text, problems)
+    decoded = _decode(text, problems, options.max_file_size)
     if decoded is None:
         return None
     try:
-        return _Reader(decoded, problems).document()
+        return _Reader(decoded, problems, options).document()
     except _Refused:
         return None
 
 
-def _decode(text: str | bytes, problems: Problems) -> str | None:
+def _decode(text: str | bytes, problems: Problems, most: int) -> str | None:
     if isinstance(text, str):
         try:
             raw = text.encode()
@@ -60,8 +58,8 @@ def _decode(text: str | bytes, problems: Problems) -> str | None:
             return None
     else:
         raw = bytes(text)
-    if len(raw) > MAX_FILE:
-        problems.add(0, 0, f"The maximum file size of {MAX_FILE} characters has been exceeded. Split the workflow up")
+    if len(raw) > most:
+        problems.add(0, 0, f"The maximum file size of {most} characters has been exceeded. Split the workflow up")
         return None
     try:
         decoded = raw.decode("utf-8-sig")
@@ -81,8 +79,9 @@ def _place(text: str, offset: int) -> tuple[int, int]:
 
 
 class _Reader:
-    def __init__(self, text: str, problems: Problems) -> None:
+    def __init__(self, text: str, problems: Problems, options: Options) -> None:
         self._text = text
+        self._options = options
         self._problems = problems
         self._anchors: dict[str, Node] = {}
         self._stack: list[_Open] = []
@@ -107,6 +106,8 @@ class _Reader:
             if self._problems.full:
                 raise _Refused
             line, column = event.start_mark.line + 1, event.start_mark.column + 1
+            if not self._options.anchors and getattr(event, "anchor", None) is not None:
+                self._refuse(0, 0, f"Anchors are not currently supported. Remove the anchor '{event.anchor}'")
             if isinstance(event, yaml.ScalarEvent):
                 scalar = self._scalar(event, line, column)
                 self._count(scalar, line, column)
@@ -140,8 +141,8 @@ class _Reader:
         expected = "tag:yaml.org,2002:map" if mapping else "tag:yaml.org,2002:seq"
         if event.tag not in (None, "!", expected):
             self._problems.add(line, column, f"Unexpected tag '{event.tag}'")
-        if len(self._stack) >= MAX_DEPTH:
-            self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
+        if len(self._stack) >= self._options.max_depth:
+            self._refuse(line, column, self._too_deep())
         node = Mapping(line, column) if mapping else Sequence(line, column)
         self._count(node, line, column)
         if self._awaits_key():
@@ -165,8 +166,8 @@ class _Reader:
         if node is None:
             self._refuse(line, column, f"The alias '*{name}' has no finished anchor '&{name}' above it")
         self._count(node, line, column)
-        if len(self._stack) + node.height > MAX_DEPTH:
-            self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
+        if len(self._stack) + node.height > self._options.max_depth:
+            self._refuse(line, column, self._too_deep())
         if self._awaits_key() and not isinstance(node, Scalar):
             self._refuse(line, column, "A mapping key must be a text")
         self._place_node(node, None)
@@ -175,8 +176,11 @@ class _Reader:
         """Bound what the file stands for with every alias expanded, while it is read."""
         self._total += node.weight
         self._size += node.size
-        if self._total > MAX_NODES or self._size > MAX_RESULT:
+        if self._total > MAX_NODES or self._size > self._options.max_result_size:
             self._refuse(line, column, "Maximum object size exceeded: with aliases expanded it holds too many values")
+
+    def _too_deep(self) -> str:
+        return f"Maximum object depth of {self._options.max_depth} exceeded. Nest fewer values"
 
     def _awaits_key(self) -> bool:
         return bool(self._stack) and isinstance(self._stack[-1].node, Mapping) and self._stack[-1].key is None
@@ -223,7 +227,7 @@ class _Reader:
             return
         line, column = mark.line + 1, mark.column + 1
         if "nesting depth" in str(getattr(error, "problem", "")):
-            self._refuse(line, column, f"Maximum object depth of {MAX_DEPTH} exceeded. Nest fewer values")
+            self._refuse(line, column, self._too_deep())
         lines = self._text.split("\n")
         source = lines[mark.line] if mark.line < len(lines) else ""
         if "\t" in source[: len(source) - len(source.lstrip())]:
