@@ -18,7 +18,7 @@ import pytest
 from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = STOP_SECONDS = 90
+START_SECONDS = STOP_SECONDS = 180
 
 
 def _environment():
