@@ -17,6 +17,14 @@ from forge.git.names import is_branch_name
 from forge.git.program import run
 from forge.models import Repository
 
+# The first part of an address of this site; what an owner of such a name had could not be reached.
+RESERVED_OWNERS = frozenset(
+    [
+        *("admin", "api", "static", "login", "logout", "new", "settings", "runners"),
+        *("accounts", "media", "actions", "health", "metrics", "twirp"),
+    ]
+)
+
 
 def create_repository(
     *,
@@ -31,6 +39,10 @@ def create_repository(
     Raises ValidationError, by field, when the name or the branch cannot be used or the name is taken.
     """
     _check_branch(default_branch)
+    if owner.get_username().lower() in RESERVED_OWNERS:
+        raise ValidationError(
+            {"name": f"{owner.get_username()} cannot own repositories: that name is an address of this site."}
+        )
     repository = Repository(
         owner=owner, name=name, private=private, description=description, default_branch=default_branch
     )

@@ -38,6 +38,15 @@ def test_a_name_that_is_taken_is_refused(repository, signed_in):
     assert "already has a repository named DEMO" in answer.content.decode()
 
 
+@pytest.mark.parametrize("owner", ["admin", "API", "settings", "new"])
+def test_an_owner_whose_pages_could_not_be_reached_is_refused(home_folder, db, signed_in, owner):
+    User.objects.create_user(owner)
+    answer = signed_in(owner).post("/new/", {"name": "fresh"})
+    assert answer.status_code == 422
+    assert "cannot own repositories" in answer.content.decode()
+    assert not Repository.objects.exists()
+
+
 def test_somebody_who_is_not_signed_in_is_sent_to_do_so(db, signed_in):
     assert signed_in("").get("/new/")["Location"] == "/login/?next=/new/"
     assert signed_in("").post("/new/", {"name": "x"})["Location"] == "/login/?next=/new/"
