@@ -70,7 +70,7 @@ def describe(error: BaseException) -> Answer | None:
     if isinstance(error, LogLost):
         return Answer(404, {"code": "log_lost", "detail": str(error)})
     if isinstance(error, OperationalError | InterfaceError):
-        logger.warning("the database did not answer: %s", type(error.__cause__ or error).__name__)
+        logger.warning("the database did not answer: %s", (str(error).splitlines() or [type(error).__name__])[0])
         return unavailable("The database did not answer or was too busy. Try the same call again.")
     return None
 

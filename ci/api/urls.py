@@ -1,8 +1,8 @@
 """Which address below /api/ has which call?"""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 
-from ci.api import converters, schema
+from ci.api import converters, nothing, schema
 
 __all__ = ["converters", "urlpatterns"]  # the address patterns below name converters that importing it registers
 
@@ -11,4 +11,5 @@ urlpatterns = [
     path("v1/", include("ci.api.owners.urls")),
     path("schema/", schema.SchemaView.as_view(), name="schema"),
     path("docs/", schema.DocsView.as_view(), name="docs"),
+    re_path("", nothing.NothingView.as_view()),
 ]

@@ -1,0 +1,204 @@
+"""Is the OpenAPI document true of the server: valid, complete, and no call that it allows makes the server fail?"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, transaction
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.validation import validate_schema
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import NonInteractiveExampleWarning
+from schemathesis import GenerationMode
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from ci.lifecycle import registration, settings_values
+from ci.models import Job, RegistrationToken, Scope
+from forge.access_tokens import create_access_token
+from forge.wsgi import application
+from tests.api.calls import call
+
+EXAMPLES = 5  # of each kind for each operation
+TRUTHS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+BY_HAND = "on: [push, workflow_dispatch]\njobs:\n  a:\n    runs-on: linux\n    steps:\n      - run: echo\n"
+
+
+def document():
+    return call("GET", "/api/schema/?format=json").json()
+
+
+class World:
+    """Rows that exist, and who may touch them: calls that only ever find nothing would prove little."""
+
+    def __init__(self, playground):
+        scope = Scope(repository=playground.repository)
+        playground.push({"README.md": "x"})
+        run = playground.run(BY_HAND)
+        ended = playground.run()
+        runner = playground.runner()
+        self.running = playground.assigned(runner).begin()
+        self.running.log("one", "two")
+        playground.work(playground.runner(name="other"))
+        for one in (scope, Scope(owner=playground.operator)):
+            settings_values.set_secret(scope=one, name="KEY", value="x", actor=playground.alice)
+            settings_values.set_variable(scope=one, name="KEY", value="x", actor=playground.alice)
+        playground.make_repository(name="spare")
+        token, text = registration.create_registration_token(scope=Scope(), created_by=playground.operator)
+        scopes = [scope, Scope(owner=playground.operator)]
+        others = [playground.runner(name="scoped", scope=one) for one in scopes]
+        tokens = RegistrationToken.objects.exclude(pk=token.pk).values_list("pk", flat=True)
+        self.values = {
+            "owner": ["alice"],
+            "repository": ["widgets"],
+            "username": ["bob", "carol", "alice", "nobody"],
+            "file": ["ci.yml"],
+            "key": ["KEY", "OTHER"],
+            "run_id": [run.pk, ended.pk],
+            "job_id": list(Job.objects.values_list("pk", flat=True)),
+            "runner_id": [runner.pk, *(one.pk for one in others)],
+            "token_id": [token.pk, *tokens],
+        }
+        self.tokens = {
+            "registrationToken": text,
+            "runnerToken": registration.register_runner(token=text, name="gamma", labels=["gpu"])[1],
+            "jobToken": self.running.token,
+            "accessToken": create_access_token(user=playground.operator, name="fuzz")[1],
+        }
+
+    def aim(self, case: Any, choose: random.Random) -> None:
+        """Let the case meet rows that exist, mostly."""
+        for name, values in self.values.items():
+            if name in (case.path_parameters or {}) and choose.random() < 0.8:
+                case.path_parameters[name] = choose.choice(values)
+        if case.path.startswith("/api/runner/") and "job_id" in (case.path_parameters or {}):
+            case.path_parameters["job_id"] = self.running.id
+        # What deleting a repository does on disk is not rolled back.
+        if case.method == "DELETE" and case.path.endswith("{repository}"):
+            case.path_parameters["repository"] = "spare"
+        for security in case.operation.definition.raw.get("security", []):
+            for scheme in security.keys() & self.tokens.keys():
+                case.headers = {**(case.headers or {}), "Authorization": f"Bearer {self.tokens[scheme]}"}
+
+
+@pytest.fixture
+def one_connection(db):
+    """What the application does around each request would close the connection that holds the test's transaction."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in signals:
+        signal.connect(close_old_connections)
+
+
+def test_no_call_that_the_document_allows_or_forbids_makes_the_server_fail(playground, one_connection):
+    world = World(playground)
+    schema = schemathesis.openapi.from_wsgi("/api/schema/?format=json", application)
+    met: dict[str, set[int]] = {}
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if operation.path.startswith("/api/"):
+            for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+                met.setdefault(operation.label, set()).update(explore(world, operation, mode))
+    # Blind calls would pass too: nearly every operation must have been answered with success at least once.
+    blind = [label for label, statuses in met.items() if not any(status < 300 for status in statuses)]
+    assert len(met) > 60
+    assert len(blind) <= 10, blind
+
+
+def explore(world: World, operation: Any, mode: GenerationMode) -> set[int]:
+    """The statuses that this operation answered."""
+    choose = random.Random(operation.label)
+    statuses = set()
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def meet(case: Any) -> None:
+        world.aim(case, choose)
+        with transaction.atomic():
+            response = case.call()
+            case.validate_response(response, checks=TRUTHS)
+            transaction.set_rollback(True)
+        statuses.add(response.status_code)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NonInteractiveExampleWarning)
+        meet()
+    return statuses
+
+
+def test_the_document_is_valid_openapi(db):
+    validate_schema(document())
+
+
+def test_every_address_below_api_is_in_the_document(db):
+    described = {path.replace("{", "<").replace("}", ">") for path in document()["paths"]}
+    for address in addresses(get_resolver().url_patterns):
+        if address.startswith("/api/") and address not in ("/api/", "/api/schema/", "/api/docs/"):
+            assert address in described
+
+
+def addresses(patterns, prefix="/"):
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern):
+            yield "".join(part if "<" not in part else "<" + part.partition(":")[2] for part in split(route))
+
+
+def split(route):
+    start = 0
+    while (end := route.find("<", start)) >= 0:
+        yield route[start:end]
+        start = route.index(">", end) + 1
+        yield route[end:start]
+    yield route[start:]
+
+
+def test_every_operation_has_a_summary_a_scheme_and_its_errors(db):
+    shown = document()
+    schemes = set(shown["components"]["securitySchemes"])
+    assert schemes >= {"registrationToken", "runnerToken", "jobToken", "accessToken", "gitPassword"}
+    for path, methods in shown["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"], (method, path)
+            assert operation["security"], (method, path)
+            assert "401" in operation["responses"], (method, path)
+
+
+@pytest.mark.parametrize("service", ["git-upload-pack", "git-receive-pack"])
+def test_git_over_http_is_described(db, service):
+    paths = document()["paths"]
+    assert "post" in paths[f"/{{owner}}/{{repository}}.git/{service}"]
+    assert "get" in paths["/{owner}/{repository}.git/info/refs"]
+
+
+def test_the_docs_page_has_no_inline_script(db):
+    page = call("GET", "/api/docs/")
+    assert page.status_code == 200
+    assert "script-src 'self'" in page["Content-Security-Policy"]
+    for piece in page.content.decode().split("<script")[1:]:
+        tag, _, rest = piece.partition(">")
+        assert "src=" in tag
+        assert rest.startswith("</script>")
+    script = call("GET", "/api/docs/?script=")
+    assert script["Content-Type"].startswith("application/javascript")
+    assert b"SwaggerUIBundle" in script.content
