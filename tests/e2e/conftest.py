@@ -18,8 +18,8 @@ NewProject = Callable[..., Project]
 @pytest.fixture(scope="session")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     data = tmp_path_factory.mktemp("e2e") / "data"
-    # Other sources of actions would be looked for in the network; the grace is for tests that force an end.
-    started = Product(data, "--runners", "3", "--demo", FORGE_ACTIONS_SOURCES="", FORGE_CANCEL_GRACE_SECONDS="20")
+    # Other sources of actions would be looked for in the network; nobody wants to wait for a lost runner a minute long.
+    started = Product(data, "--runners", "3", "--demo", FORGE_ACTIONS_SOURCES="", FORGE_HEARTBEAT_SECONDS="30")
     try:
         started.wait_until_printed("Watch it:")
         yield started
@@ -30,7 +30,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @pytest.fixture(scope="session")
 def admin(product: Product) -> Person:
-    return Person(product, "admin", product.admin_password)
+    return Person(product, *product.first_account)
 
 
 @pytest.fixture(scope="session")

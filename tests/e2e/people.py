@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ import httpx
 
 from tests.e2e.product import Product
 
+RESTART_SECONDS = 60.0
 _CSRF = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
 
@@ -46,15 +48,27 @@ class Person:
         return Person(self.product, name, password)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """One call of the REST API; its JSON. Any error is the test's failure."""
-        answer = self._calls.request(method, path, json=body, params=query or None)
+        """One call of the REST API; its JSON. Any error is the test's failure, but a read outlasts a restart of web."""
+        answer = self._ask(method, path, json=body, params=query or None)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
         return answer.json() if answer.content else None
 
     def bytes_of(self, path: str) -> bytes:
-        answer = self._calls.get(path)
+        answer = self._ask("GET", path)
         assert answer.is_success, f"{path}: {answer.status_code} {answer.text[:500]}"
         return answer.content
+
+    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        deadline = time.monotonic() + RESTART_SECONDS
+        while True:
+            try:
+                answer = self._calls.request(method, path, **options)
+                if method != "GET" or answer.status_code < 500 or time.monotonic() > deadline:
+                    return answer
+            except httpx.TransportError:
+                if method != "GET" or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.2)
 
     def remote(self, repository: str, secret: str | None = None) -> str:
         """The address for git, with this person's token (or another secret) as the password."""

@@ -32,7 +32,7 @@ def eventually(
     otherwise: Callable[[], str] = str,
     every: float = 0.1,
 ) -> Found:
-    """What `look` returns once that is true; after the deadline a failure that says what was waited for and `otherwise`."""
+    """What `look` returns once that is true. After the deadline a failure says what was waited for, and `otherwise`."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:
@@ -75,10 +75,12 @@ class Product:
         eventually(printed, seconds=seconds, what=f"printed: {text}", otherwise=lambda: self.printed + self.logs())
 
     @property
-    def admin_password(self) -> str:
-        found = re.search(r"password: (\S+)", self.printed)
-        assert found is not None, self.printed
-        return found[1]
+    def first_account(self) -> tuple[str, str]:
+        """The administrator's name and password, as printed."""
+        name = re.search(r"account +(\S+) is the administrator", self.printed)
+        password = re.search(r"password: (\S+)", self.printed)
+        assert name is not None and password is not None, self.printed
+        return name[1], password[1]
 
     def stop(self) -> int:
         """Its exit status."""

@@ -52,7 +52,7 @@ class Project:
         """Commit, push, and the started runs by workflow name."""
         self.tree.commit(files, message)
         pushed = self.push(*words)
-        assert pushed.status == 0, pushed.stderr
+        assert pushed.status == 0 and "cannot run" not in pushed.stderr, pushed.stderr
         return {found["name"]: Run(self, int(found["id"])) for line in pushed.lines if (found := _STARTED.match(line))}
 
     def dispatch(self, file: str, **inputs: Any) -> Run:

@@ -1,0 +1,114 @@
+"""Does a job's log stay whole, and does its run end right, when a part of the product is killed meanwhile?"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.conftest import NewProject
+from tests.e2e.product import Product, children_of, command_of, eventually
+from tests.e2e.projects import Project, Run
+
+LINES = 2000
+STREAM = f"""
+name: Stream
+on: workflow_dispatch
+jobs:
+  stream:
+    runs-on: ubuntu-latest
+    steps:
+      - run: |
+          sleep 3600 & echo "sleeper $!"
+          for i in $(seq 1 {LINES}); do
+            echo "line $i"
+            if test $((i % 20)) = 0; then sleep 0.05; fi
+          done
+  after:
+    needs: stream
+    runs-on: ubuntu-latest
+    steps:
+      - run: echo "after it"
+"""
+Victim = Callable[[Product], int]
+
+
+def worker_of(name: str, part: str) -> Victim:
+    """A process of that child's own, which it starts again itself."""
+
+    def find(product: Product) -> int:
+        parent = product.child(name)
+        return eventually(
+            lambda: next((pid for pid in children_of(parent) if part in command_of(pid)), None),
+            seconds=30,
+            what=f"a worker of {name}",
+        )
+
+    return find
+
+
+def child(name: str) -> Victim:
+    return lambda product: product.child(name)
+
+
+VICTIMS = {
+    "a web worker": worker_of("uvicorn", "multiprocessing"),
+    "all of web": child("uvicorn"),
+    "a task worker": worker_of("qcluster", "qcluster"),
+    "all of qcluster": child("qcluster"),
+    "watch": child("manage.py watch"),
+    "the database": child("postgres"),
+}
+
+
+@pytest.fixture(scope="module")
+def project(new_project: NewProject) -> Project:
+    made = new_project()
+    made.start({".github/workflows/stream.yml": STREAM})
+    return made
+
+
+def numbers(run: Run) -> list[int]:
+    """Of the lines in the log, in its order."""
+    return [int(line.split()[1]) for line in run.log("stream").splitlines() if re.fullmatch(r"line \d+", line)]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_the_run_succeeds_with_each_line_once_and_in_order(product: Product, project: Project, victim: str) -> None:
+    run = project.dispatch("stream.yml")
+    run.wait_for_line("stream", "\nline 200\n")
+    os.kill(VICTIMS[victim](product), signal.SIGKILL)
+    assert len(numbers(run)) < LINES, "the job was over before the kill"
+    run.wait("success", seconds=120)
+    assert numbers(run) == list(range(1, LINES + 1)), run.story()
+    assert run.jobs()["after"]["conclusion"] == "success"
+    (step,) = [step for step in run.job("stream")["steps"] if step["name"].startswith("Run sleep")]
+    lines = run.log("stream").splitlines()[step["first_line"] : step["first_line"] + step["line_count"]]
+    assert lines[-1] == f"line {LINES}", "the step claims exactly its own lines"
+
+
+def test_a_killed_runner_fails_its_job_and_leaves_the_lines_and_no_process(product: Product, project: Project) -> None:
+    run = project.dispatch("stream.yml")
+    log = run.wait_for_line("stream", "\nline 200\n")
+    name = run.jobs()["stream"]["runner_name"]
+    sleeper = next(int(line.split()[1]) for line in log.splitlines() if line.startswith("sleeper "))
+    assert "sleep 3600" in command_of(sleeper)
+    os.kill(product.child(f"runners/{name.removeprefix('runner-')}/"), signal.SIGKILL)
+    run.wait("failure", seconds=120)
+    job = run.jobs()["stream"]
+    assert job["conclusion"] == "failure"
+    assert f"{name} was lost" in job["end_note"], job
+    assert run.jobs()["after"]["conclusion"] == "skipped"
+    kept = numbers(run)
+    assert kept == list(range(1, len(kept) + 1)) and 200 <= len(kept) < LINES
+    eventually(
+        lambda: not command_of(sleeper),
+        seconds=30,
+        what="the restarted runner ended what its killed self left running",
+        otherwise=lambda: command_of(sleeper),
+    )
+    again = project.dispatch("stream.yml").wait("success")
+    assert numbers(again) == list(range(1, LINES + 1))
