@@ -128,11 +128,18 @@ def remove_runner(*, runner_id: int, actor: Any = None, version: int | None = No
     for _ in range(TRIES):
         job_id = Job.objects.filter(runner=runner_id, state__in=ACTIVE_STATES).values_list("id", flat=True).first()
         if job_id is not None:
+            # Before its job is touched: what was decided on an older version of the runner changes nothing at all.
+            _check_unchanged(runner_id, version)
             release_from_runner(job_id=job_id, runner_id=runner_id, why=f"{who} its runner")
             version = None  # what was released changed the runner too
         if _delete(runner_id, actor, version):
             return
     raise Conflict("The runner kept taking jobs while it was being removed: pause it first.")
+
+
+@guarded
+def _check_unchanged(runner_id: int, version: int | None) -> None:
+    check_version(lock_runner(runner_id), version)
 
 
 @guarded

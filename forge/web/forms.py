@@ -27,9 +27,7 @@ class NewRepositoryForm(forms.Form):
 
 class RepositoryForm(forms.Form):
     description = forms.CharField(max_length=350, required=False, help_text="One line that says what it is for.")
-    private = forms.BooleanField(
-        required=False, help_text="Only the owner and the members see a private repository."
-    )
+    private = forms.BooleanField(required=False, help_text="Only the owner and the members see a private repository.")
     default_branch = forms.CharField(max_length=255, disabled=True, help_text="Can be changed once a branch is pushed.")
 
     def __init__(self, data: Any = None, *, repository: Repository, branches: list[str]) -> None:

@@ -24,6 +24,16 @@ def test_a_runner_that_has_changed_meanwhile_is_not_removed(playground, operator
     assert Runner.objects.exists()
 
 
+def test_a_runner_that_took_a_job_meanwhile_keeps_it(playground, operator):
+    run = playground.run()
+    runner = playground.runner()
+    page = operator.listed(Runner)
+    playground.assigned(runner).begin()
+    assert "has changed meanwhile" in operator.act("remove", runner, page=page)[0]
+    assert states_of(run) == {"build": "running"}
+    assert Runner.objects.exists()
+
+
 def test_removing_a_runner_gives_its_job_back(playground, operator):
     run = playground.run()
     runner = playground.runner()

@@ -1,6 +1,7 @@
 """Who sees a repository's pages, and what do they show?"""
 
 import re
+import shutil
 
 import pytest
 
@@ -102,3 +103,18 @@ def test_a_nul_byte_in_the_address_is_only_not_found(repository, signed_in):
     assert signed_in("alice").get("/alice/de%00mo/").status_code == 404
     assert signed_in("alice").get("/al%00ice/").status_code == 404
     assert signed_in("alice").get("/alice/demo/tree/ma%00in").status_code == 404
+
+
+def test_a_repository_that_git_cannot_read_says_so(filled, signed_in, caplog):
+    shutil.rmtree(filled.repository.path)
+    for address in READ_PAGES:
+        answer = signed_in("alice").get(address)
+        assert answer.status_code == 503, address
+        assert "git could not read this repository" in answer.content.decode()
+
+
+def test_a_folder_too_large_for_a_page_shows_its_beginning(worktree, signed_in):
+    worktree.commit({f"many/{number:05}": "" for number in range(2100)})
+    worktree.push()
+    page = signed_in("alice").get("/alice/demo/tree/main/many").content.decode()
+    assert "100 more entries are not shown" in page
