@@ -205,11 +205,11 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 HOSTILE = {
     "an alias bomb of 10^10 nodes": (BOMB, "Maximum object size exceeded"),
-    "depth 10,000": ("[" * 10_000, "Maximum object depth of 50 exceeded"),
-    "depth by block lists": ("- " * 10_000, "Maximum object depth of 50 exceeded"),
+    "depth 10,000": ("[" * 10_000, "Maximum object depth exceeded"),
+    "depth by block lists": ("- " * 10_000, "Maximum object depth exceeded"),
     "depth by aliases": (
         "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [[[[[[[[[[*a{n - 1}]]]]]]]]]]\n" for n in range(1, 500)),
-        "Maximum object depth of 50 exceeded",
+        "Maximum object depth exceeded",
     ),
     "5 MB": ("on: push\n#" + "x" * 5_000_000, "The maximum file size of 1048576 characters has been exceeded"),
     "as many nodes as fit": ("[" + "a," * 520_000 + "]", "Maximum object size exceeded"),

@@ -61,9 +61,10 @@ class Conversion:
         condition = place is not None and place.condition
         if isinstance(node.value, str) and _OPEN in node.value and not condition:
             # GitHub reads a lone text in ${{ }} as that text, also where no expression may be.
-            folded = _LONE_TEXT.sub(lambda match: match[1].replace("''", "'"), node.value)
-            if _OPEN not in folded:
-                return self._literal(replace(node, value=folded, text=folded), options)
+            lone = _LONE_TEXT.fullmatch(node.value)
+            if lone is not None:
+                text = lone[1].replace("''", "'")
+                return self._literal(replace(node, value=text, text=text), options)
         if isinstance(node.value, str) and (_OPEN in node.value or condition):
             return self._expression(node, options, place)
         if place is not None and place.condition and node.value is not None:

@@ -11,6 +11,7 @@ from ci.workflow.document.build import called_workflow
 from ci.workflow.document.calling import check_call, default_problems
 from ci.workflow.document.loading import accept
 from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
+from ci.workflow.document.reader import path_size
 from ci.workflow.options import Options
 from ci.workflow.permissions import Permissions, escalation
 from ci.workflow.problems import Problems
@@ -48,7 +49,7 @@ class Linker:
         """The jobs of the root file, each call with the workflow it calls under `called`."""
         self.sources[self._root.path] = root
         self._jobs = len(jobs)
-        self._size = root.size
+        self._size = _size(self._root, root)
         return self._link(self._root, root, jobs, permissions, (self._root,), self._problems)
 
     def _link(
@@ -165,7 +166,7 @@ class Linker:
     def _within_bounds(self, uses: Scalar, file: _File, problems: Problems) -> bool:
         """Whether the run stays within its bounds when this file is called once more."""
         self._jobs += len(file.called["jobs"])
-        self._size += file.root.size
+        self._size += _size(file.reference, file.root)
         if self._jobs > self._options.max_jobs:
             message = f"Workflows may not contain more than {self._options.max_jobs} jobs across all referenced files"
             problems.add(uses.line, uses.column, message)
@@ -185,6 +186,10 @@ def calls_allowed(trigger: Node) -> bool:
         return any(calls_allowed(item) for item in trigger.items)
     assert isinstance(trigger, Mapping)
     return any(key.text == CALL for key, _ in trigger.pairs)
+
+
+def _size(reference: Reference, root: Mapping) -> int:
+    return path_size(reference.key) + root.size
 
 
 def _forward(uses: Scalar, inside: Problems, problems: Problems) -> None:

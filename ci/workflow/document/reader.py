@@ -17,6 +17,16 @@ from ci.workflow.problems import Problems
 MAX_NODES = 1_000_000
 
 
+def path_size(path: str) -> int:
+    """What GitHub's estimate of a result counts for a file itself."""
+    return 26 + 2 * len(path)
+
+
+def text_size(text: str) -> int:
+    """What GitHub's estimate of a result counts for a text; anything else counts 24."""
+    return 50 + 2 * len(text)
+
+
 class _Refused(Exception):
     """The file cannot be read any further; the problem is recorded already."""
 
@@ -87,7 +97,7 @@ class _Reader:
         self._stack: list[_Open] = []
         self._root: Node | None = None
         self._total = 0
-        self._size = 0
+        self._size = path_size(problems.path)
 
     def document(self) -> Node:
         try:
@@ -125,7 +135,6 @@ class _Reader:
 
     def _scalar(self, event: yaml.ScalarEvent, line: int, column: int) -> Scalar:
         text = event.value
-        size = 24 + len(text)
         try:
             if event.tag is not None:
                 value = resolve_tagged(text, event.tag)
@@ -134,7 +143,9 @@ class _Reader:
         except ScalarError as error:
             self._problems.add(line, column, str(error))
             value = text
-        return Scalar(line, column, value, text if isinstance(value, str) else to_string(value), size=size)
+        if isinstance(value, str):
+            return Scalar(line, column, value, text, size=text_size(text))
+        return Scalar(line, column, value, to_string(value))
 
     def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
         mapping = isinstance(event, yaml.MappingStartEvent)
@@ -180,7 +191,7 @@ class _Reader:
             self._refuse(line, column, "Maximum object size exceeded: with aliases expanded it holds too many values")
 
     def _too_deep(self) -> str:
-        return f"Maximum object depth of {self._options.max_depth} exceeded. Nest fewer values"
+        return f"Maximum object depth exceeded. Nest at most {self._options.max_depth} values"
 
     def _awaits_key(self) -> bool:
         return bool(self._stack) and isinstance(self._stack[-1].node, Mapping) and self._stack[-1].key is None
