@@ -1,7 +1,9 @@
 """Which room answers which address? The composition root for Django's views."""
 
 from django.contrib import admin
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 admin.site.site_header = admin.site.site_title = "Forge CI"
 admin.site.index_title = "Operation"
@@ -9,6 +11,8 @@ admin.site.index_title = "Operation"
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", include("ci.api.urls")),
+    # Browsers ask for it beside whatever is no page of ours: a badge, a raw file, an answer of the API.
+    path("favicon.ico", RedirectView.as_view(url=static("forge/icon.svg"))),
     path("", include("ci.web.urls")),
     # Owner names take any first segment, so the forge comes last.
     path("", include("forge.web.urls")),
