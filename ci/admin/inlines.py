@@ -29,7 +29,8 @@ class FirstRows(BaseInlineFormSet):
 class _Rows(ReadOnly, admin.TabularInline):
     formset = FirstRows
     extra = 0
-    max_num = MAX_INLINE
+    # Not max_num, which the admin sets to 0 where nothing may be added.
+    shown_at_most = MAX_INLINE
     can_delete = False
     template = "admin/ci/rows.html"
 
