@@ -9,8 +9,11 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from ci.lifecycle.encryption import decrypt
-from ci.models import Conclusion, Job, Run, Secret, Variable
+from ci.lifecycle.scopes import by_key, results
+from ci.models import Conclusion, Environment, Job, Run, Secret, Variable
 from ci.workflow import needs as needs_rules
+from ci.workflow.calls import call_secrets
+from ci.workflow.legs import strategy_context
 from forge.models import Repository
 
 
@@ -71,25 +74,71 @@ def needs(job: Job, groups: Mapping[str, Sequence[Job]], known: Mapping[str, str
     }
 
 
-def variables(repository: Repository) -> dict[str, str]:
-    """The `vars` context: a repository's value wins over its owner's, that over the instance's."""
-    rows = _in_scope(Variable.objects.all(), repository)
+def variables(repository: Repository, environment: Environment | None = None) -> dict[str, str]:
+    """The `vars` context: the nearest scope's value wins: environment, repository, owner, instance."""
+    rows = _in_scope(Variable.objects.all(), repository, environment)
     return {row.name: row.value for row in sorted(rows, key=_nearness)}
 
 
-def secrets(run: Run) -> dict[str, str]:
-    """The `secrets` context in plain, nearest scope first; empty for a run that nobody with write access caused."""
-    if not run.trusted:
+def inputs(job: Job) -> dict[str, Any]:
+    """The `inputs` context: of the call that the job belongs to, else of the run."""
+    given: dict[str, Any] = job.parent.call_inputs if job.parent is not None else job.run.inputs
+    return given
+
+
+def secrets(job: Job) -> dict[str, str]:
+    """The `secrets` context in plain; empty for a run that nobody with write access caused.
+
+    In a called workflow: what the calls on the way to it hand on, and those of the job's own environment.
+    Raises SecretUnreadable, and ExpressionError where a call hands on something that cannot be evaluated.
+    """
+    if not job.run.trusted:
         return {}
-    rows = _in_scope(Secret.objects.all(), run.repository)
+    if job.parent is not None:
+        found = _handed_on(job.parent)
+    else:
+        found = _decrypted(_in_scope(Secret.objects.all(), job.run.repository))
+    if job.environment is not None:
+        found.update(_decrypted(Secret.objects.filter(environment=job.environment)))
+    return found
+
+
+def _handed_on(call: Job) -> dict[str, str]:
+    """What a call gives to its jobs: with `inherit` all it has itself."""
+    raw = call.definition.get("secrets") or {}
+    outer = secrets(call)
+    if raw == "inherit":
+        return outer
+    rows = Job.objects.filter(run=call.run_id, attempt=call.attempt, parent=call.parent_id)
+    groups = by_key(list(rows.order_by("matrix_index")))
+    seen = {
+        "github": github(call.run),
+        "inputs": inputs(call),
+        "vars": variables(call.run.repository),
+        "needs": needs(call, groups, results(groups)),
+        "strategy": strategy_of(call),
+        "matrix": call.matrix,
+        "secrets": outer,
+    }
+    return call_secrets({name: str(value) for name, value in raw.items()}, seen)
+
+
+def strategy_of(job: Job) -> dict[str, Any]:
+    """The `strategy` context."""
+    return strategy_context(job.matrix_index, job.matrix_total, fail_fast=job.fail_fast, max_parallel=job.max_parallel)
+
+
+def _decrypted(rows: QuerySet[Secret]) -> dict[str, str]:
     return {row.name: decrypt(row.encrypted) for row in sorted(rows, key=_nearness)}
 
 
-def _in_scope(rows: QuerySet[Any], repository: Repository) -> QuerySet[Any]:
-    return rows.filter(
-        Q(repository=repository) | Q(repository=None, owner=repository.owner_id) | Q(repository=None, owner=None)
-    )
+def _in_scope(rows: QuerySet[Any], repository: Repository, environment: Environment | None = None) -> QuerySet[Any]:
+    wider = Q(repository=repository) | Q(repository=None, owner=repository.owner_id) | Q(repository=None, owner=None)
+    found = wider & Q(environment=None)
+    return rows.filter(found if environment is None else found | Q(environment=environment))
 
 
 def _nearness(row: Secret | Variable) -> int:
+    if row.environment_id is not None:
+        return 3
     return 2 if row.repository_id is not None else 1 if row.owner_id is not None else 0

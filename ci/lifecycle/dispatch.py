@@ -10,7 +10,7 @@ from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.firing import Trigger, fire
 from ci.lifecycle.transitions import Cause, create_run
 from ci.models import Run, Workflow
-from ci.workflow import InputErrors, WorkflowErrors, load
+from ci.workflow import InputErrors, WorkflowErrors
 from ci.workflow import Workflow as Document
 from ci.workflow.inputs import dispatch_inputs
 from forge.git import bare
@@ -23,13 +23,13 @@ def document_at(repository: Repository, *, path: str, ref: str) -> tuple[Documen
     Raises NotFound (no such ref or file) and InvalidInput (the file has problems).
     """
     full, sha = _resolve(repository, ref)
-    files = workflow_files.read(repository, sha)
-    if path not in files:
-        raise NotFound(f"{path} is not on {ref}.")
     try:
-        return load(path, files), full, sha
+        document = workflow_files.load_one(repository, sha, path)
     except WorkflowErrors as errors:
         raise InvalidInput({"workflow": str(errors)}) from None
+    if document is None:
+        raise NotFound(f"{path} is not on {ref}.")
+    return document, full, sha
 
 
 def dispatch_workflow(*, repository: Repository, path: str, ref: str, inputs: Mapping[str, Any], actor: Any) -> Run:
@@ -83,7 +83,7 @@ def dispatch_repository(
         actor=actor,
         trusted=True,
     )
-    return fire(Trigger(cause=cause), workflow_files.load_all(workflow_files.read(repository, sha)))
+    return fire(Trigger(cause=cause), workflow_files.load_all(repository, sha))
 
 
 def _resolve(repository: Repository, ref: str) -> tuple[str, str]:

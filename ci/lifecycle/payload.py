@@ -7,16 +7,17 @@ from typing import Any
 from django.conf import settings
 
 from ci.lifecycle import contexts
-from ci.lifecycle.transitions.advance import by_key, results
+from ci.lifecycle.scopes import by_key, results
 from ci.models import Job, Log
-from ci.workflow.legs import strategy_context
 
 
 def build(job: Job, token: str) -> dict[str, Any]:
     """The body of jobs/fetch for a job just assigned. Raises SecretUnreadable and what a broken definition raises."""
     run = job.run
-    groups = by_key(list(Job.objects.filter(run=run, attempt=job.attempt).order_by("matrix_index")))
-    secrets = {**contexts.secrets(run), "GITHUB_TOKEN": token}
+    scope = Job.objects.filter(run=run, attempt=job.attempt, parent=job.parent_id)
+    groups = by_key(list(scope.order_by("matrix_index")))
+    secrets = {**contexts.secrets(job), "GITHUB_TOKEN": token}
+    called = job.parent.definition["called"] if job.parent is not None else None
     log = Log.objects.filter(job=job).first()
     return {
         "job": {
@@ -31,18 +32,21 @@ def build(job: Job, token: str) -> dict[str, Any]:
             "cancel_grace_seconds": settings.CANCEL_GRACE_SECONDS,
             "log_offset": log.lines if log else 0,
         },
-        "workflow": {"name": run.workflow_name, "path": run.workflow_path, "env": run.env, "defaults": run.defaults},
+        "workflow": {
+            "name": run.workflow_name,
+            "path": run.workflow_path,
+            "env": called["env"] if called else run.env,
+            "defaults": called["defaults"] if called else run.defaults,
+        },
         "definition": job.definition,
         "contexts": {
             "github": {**contexts.github(run), "job": job.key, "token": token},
             "needs": contexts.needs(job, groups, results(groups)),
             "matrix": job.matrix,
-            "strategy": strategy_context(
-                job.matrix_index, job.matrix_total, fail_fast=job.fail_fast, max_parallel=job.max_parallel
-            ),
-            "vars": contexts.variables(run.repository),
+            "strategy": contexts.strategy_of(job),
+            "vars": contexts.variables(run.repository, job.environment),
             "secrets": secrets,
-            "inputs": run.inputs,
+            "inputs": contexts.inputs(job),
         },
         "actions_sources": settings.ACTIONS_SOURCES,
         "masks": sorted({value for value in secrets.values() if value}),

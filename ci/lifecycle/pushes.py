@@ -43,7 +43,7 @@ def _plan(push: Push) -> None:
     sha = bare.resolve(repository, push.after)
     if sha is None:  # a tag of a tree or blob, or a commit that a later push removed and git collected
         return
-    loaded = workflow_files.load_all(workflow_files.read(repository, sha))
+    loaded = workflow_files.load_all(repository, sha)
     if push.ref == f"refs/heads/{repository.default_branch}":
         workflow_files.remember(repository, loaded)
     head = bare.commit(repository, sha)
@@ -63,7 +63,7 @@ def _plan_deletion(push: Push) -> None:
     ref = f"refs/heads/{repository.default_branch}"
     sha = bare.resolve(repository, ref)
     if sha is not None:
-        loaded = workflow_files.load_all(workflow_files.read(repository, sha))
+        loaded = workflow_files.load_all(repository, sha)
         fire(Trigger(cause=_cause(push, "delete", webhook_payloads.delete(push), ref=ref, sha=sha)), loaded)
 
 

@@ -47,7 +47,7 @@ def _start(row: Schedule, due: datetime) -> None:
     sha = bare.resolve(repository, ref)
     if sha is None:
         return
-    document = workflow_files.load_all(workflow_files.read(repository, sha)).get(path)
+    document = workflow_files.load_all(repository, sha).get(path)
     if not isinstance(document, Document):
         return
     cause = Cause(

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from ci.lifecycle import events
@@ -25,6 +26,7 @@ def set_secret(*, scope: Scope, name: str, value: str, actor: Any) -> Secret:
     row, _ = Secret.objects.update_or_create(
         owner=scope.owner,
         repository=scope.repository,
+        environment=scope.environment,
         name=name,
         defaults={"encrypted": encrypt(value), "updated_at": timezone.now()},
     )
@@ -38,6 +40,7 @@ def set_variable(*, scope: Scope, name: str, value: str, actor: Any) -> Variable
     row, _ = Variable.objects.update_or_create(
         owner=scope.owner,
         repository=scope.repository,
+        environment=scope.environment,
         name=name,
         defaults={"value": value, "updated_at": timezone.now()},
     )
@@ -81,7 +84,7 @@ def _check(scope: Scope, model: type[Secret] | type[Variable], name: str, value:
         errors["value"] = "A secret needs a value."
     if len(value.encode()) > MAX_VALUE or "\0" in value:
         errors["value"] = f"At most {MAX_VALUE // 1024} KiB, without NUL characters."
-    rows = model._default_manager.filter(owner=scope.owner, repository=scope.repository)
+    rows = _rows(model, scope)
     if rows.count() >= MAX_ROWS and not rows.filter(name=name.upper()).exists():
         errors["name"] = f"There are {MAX_ROWS} already, the most there can be."
     if errors:
@@ -89,8 +92,11 @@ def _check(scope: Scope, model: type[Secret] | type[Variable], name: str, value:
     return name.upper()
 
 
+def _rows(model: type[Secret] | type[Variable], scope: Scope) -> QuerySet[Any]:
+    return model._default_manager.filter(owner=scope.owner, repository=scope.repository, environment=scope.environment)
+
+
 def _delete(model: type[Secret] | type[Variable], scope: Scope, name: str) -> None:
-    rows = model._default_manager.filter(owner=scope.owner, repository=scope.repository, name=name.upper())
-    deleted, _ = rows.delete()
+    deleted, _ = _rows(model, scope).filter(name=name.upper()).delete()
     if not deleted:
         raise NotFound(f"There is no {name.upper()} for {scope}.")

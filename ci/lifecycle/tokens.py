@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
 
 from ci.lifecycle.errors import NotFound, Unauthenticated
 from ci.models import ACTIVE_STATES, Job, RegistrationToken, Runner
+from ci.workflow import permissions
 from forge.access import JobActor
 from forge.tokens import PREFIXES, hash_token, same_token
 
@@ -56,19 +58,29 @@ def actor_of_job_token(token: str) -> JobActor | None:
     return JobActor(
         repository_id=job.run.repository_id,
         job_id=job.pk,
-        may_write=_may_write(job),
+        may_write=token_permissions(job)["contents"] == "write",
         name=f"job {job.name}",
     )
 
 
-def _may_write(job: Job) -> bool:
-    """`permissions: contents: write`, of the job or else of the workflow. Source: GitHub docs, "GITHUB_TOKEN"."""
-    wanted = job.definition.get("permissions", job.run.permissions)
-    if isinstance(wanted, dict) and "all" in wanted:
-        wanted = wanted["all"]
-    if isinstance(wanted, str):
-        return wanted == "write-all"
-    return isinstance(wanted, dict) and wanted.get("contents") == "write"
+def token_permissions(job: Job) -> dict[str, str]:
+    """What the job's token may do: read, write or none of each permission; in a called workflow at most its call's.
+
+    Where nothing is named it is GitHub's restricted default, reading contents and packages.
+    """
+    called = job.parent
+    workflow = called.definition["called"]["permissions"] if called is not None else job.run.permissions
+    return permissions.effective(
+        _plain(workflow),
+        job.definition.get("permissions"),
+        permissions.policy("LimitedRead"),
+        ceiling=token_permissions(called) if called is not None else None,
+    )
+
+
+def _plain(stored: Any) -> Any:
+    """A run keeps `read-all` as {"all": "read-all"}."""
+    return stored["all"] if isinstance(stored, dict) and "all" in stored else stored
 
 
 def _hash(token: str, kind: str) -> str:

@@ -19,7 +19,7 @@ def why(job: Job) -> str:
 
 def _why_blocked(job: Job) -> str:
     if job.hold == Hold.NEEDS and job.needs:
-        unfinished = Job.objects.filter(run=job.run_id, attempt=job.attempt, key__in=job.needs)
+        unfinished = Job.objects.filter(run=job.run_id, attempt=job.attempt, parent=job.parent_id, key__in=job.needs)
         names = unfinished.exclude(state=JobState.ENDED).values_list("key", flat=True).distinct()
         return f"Waits for {', '.join(sorted(names)) or 'its needs'}."
     if job.hold == Hold.MAX_PARALLEL:

@@ -9,14 +9,25 @@ from django.db import transaction
 from django.utils import timezone
 
 from ci.models import Schedule, Workflow
-from ci.workflow import Problem, ScheduleError, WorkflowErrors, load
+from ci.workflow import Options, Problem, ScheduleError, WorkflowErrors, load, references, uses
 from ci.workflow import Workflow as Document
 from ci.workflow import schedule as schedules
 from forge.git import bare
 from forge.models import Repository
 
 FOLDER = ".github/workflows"
+# A token reads contents and packages where nobody asks for more: GitHub's restricted default.
+OPTIONS = Options(permissions_policy="LimitedRead", require_called=True)
+# As many as one workflow may call; what lies beyond `load` reports as missing.
+MAX_CALLED = 200
 Loaded = Document | tuple[Problem, ...]
+
+
+def load_all(repository: Repository, sha: str) -> dict[str, Loaded]:
+    """Each workflow file of a commit by its path: the document, or what is wrong with it."""
+    own = read(repository, sha)
+    files = {**own, **_called_elsewhere(repository, own)}
+    return {path: _load(path, files) for path in own}
 
 
 def read(repository: Repository, sha: str) -> dict[str, bytes]:
@@ -29,14 +40,55 @@ def read(repository: Repository, sha: str) -> dict[str, bytes]:
     }
 
 
-def load_all(files: Mapping[str, bytes]) -> dict[str, Loaded]:
-    """Each file's document, or what is wrong with it."""
-    return {path: _load(path, files) for path in files}
+def load_one(repository: Repository, sha: str, path: str) -> Document | None:
+    """One workflow file of a commit, None when there is none. Raises WorkflowErrors."""
+    own = read(repository, sha)
+    if path not in own:
+        return None
+    return load(path, {**own, **_called_elsewhere(repository, {path: own[path]})}, options=OPTIONS)
+
+
+def _called_elsewhere(repository: Repository, own: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files of other repositories that these files call, directly or through others, by the key `load` wants.
+
+    What is missing or may not be read is left out: `load` then says where it is named.
+    """
+    found: dict[str, bytes] = {}
+    open_files: list[tuple[uses.Reference | None, bytes]] = [(None, text) for text in own.values()]
+    while open_files and len(found) <= MAX_CALLED:
+        caller, text = open_files.pop()
+        for name in references(text):
+            try:
+                reference = uses.resolve(name, caller)
+            except uses.UsesError:
+                continue
+            if reference.repository is None or reference.key in found:
+                continue
+            called = _file_of(repository, reference)
+            if called is not None:
+                found[reference.key] = called
+                open_files.append((reference, called))
+    return found
+
+
+def _file_of(caller: Repository, reference: uses.Reference) -> bytes | None:
+    """A public repository's, or one of the same owner: what a runner of the caller could check out anyway."""
+    owner, _, name = str(reference.repository).partition("/")
+    repository = Repository.objects.filter(owner__username__iexact=owner, name__iexact=name).first()
+    if repository is None or (repository.private and repository.owner_id != caller.owner_id):
+        return None
+    sha = bare.resolve(repository, str(reference.ref))
+    if sha is None:
+        return None
+    try:
+        return bare.blob(repository, sha, reference.path, max_bytes=bare.MAX_FILE + 1)
+    except bare.BlobTooLarge:
+        return None
 
 
 def _load(path: str, files: Mapping[str, bytes]) -> Loaded:
     try:
-        return load(path, files)
+        return load(path, files, options=OPTIONS)
     except WorkflowErrors as errors:
         return errors.problems
 

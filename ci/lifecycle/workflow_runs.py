@@ -35,7 +35,7 @@ def fire_for(run_id: int, *, attempt: int, action: str) -> list[Run]:
         source_attempt=attempt,
         source_action=action,
     )
-    return fire(Trigger(cause=cause), workflow_files.load_all(workflow_files.read(repository, sha)))
+    return fire(Trigger(cause=cause), workflow_files.load_all(repository, sha))
 
 
 def _chain(run: Run) -> int:

@@ -19,7 +19,7 @@ from ci.models.run import Run, RunAttempt
 from ci.models.runner import LabelSet, RegistrationToken, Runner, RunnerSet
 from ci.models.scope import Scope
 from ci.models.secret import Secret, Variable
-from ci.models.workflow import ConcurrencyGroup, Schedule, Workflow
+from ci.models.workflow import ConcurrencyGroup, Environment, Schedule, Workflow
 
 __all__ = [
     "ACTIVE_STATES",
@@ -27,6 +27,7 @@ __all__ = [
     "CancelReason",
     "Conclusion",
     "ConcurrencyGroup",
+    "Environment",
     "Event",
     "Heartbeat",
     "Hold",

@@ -55,6 +55,7 @@ class Hold(models.TextChoices):
     MAX_PARALLEL = "max_parallel", "Waits for a place under max-parallel"
     CONCURRENCY = "concurrency", "Waits for its concurrency group"
     RUN = "run", "Its run waits for a concurrency group or an approval"
+    CALLED = "called", "Waits for the jobs of the workflow that it calls"
 
 
 class RunnerPhase(models.TextChoices):

@@ -14,7 +14,7 @@ from django.utils import timezone
 from ci.models.choices import CancelReason, Conclusion, Hold, JobState, StepState
 from ci.models.run import Run, elapsed
 from ci.models.runner import LabelSet, Runner
-from ci.models.workflow import ConcurrencyGroup
+from ci.models.workflow import ConcurrencyGroup, Environment
 
 
 class Job(models.Model):
@@ -22,11 +22,20 @@ class Job(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="jobs")
     attempt = models.PositiveIntegerField(default=1)
+    parent = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="children",
+        help_text="The call of a reusable workflow that it belongs to.",
+    )
     key = models.CharField(max_length=100, help_text="Its id in the workflow file.")
     name = models.CharField(max_length=500)
     needs = ArrayField(models.CharField(max_length=100), default=list)
     level = models.PositiveIntegerField(default=0, help_text="The longest way to it through needs.")
     definition = models.JSONField(default=dict)
+    call_inputs = models.JSONField(default=dict, help_text="Of a call: what it gives to the called workflow.")
     expanded = models.BooleanField(default=False)
     matrix = models.JSONField(default=dict)
     matrix_index = models.PositiveIntegerField(default=0)
@@ -43,6 +52,7 @@ class Job(models.Model):
     cancel_in_progress = models.BooleanField(default=False)
     queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
     entered_group_at = models.DateTimeField(null=True, blank=True)
+    environment = models.ForeignKey(Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
     # A job that a re-run did not run again stands in the new attempt as a copy of this earlier one.
     carried_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies")
 
@@ -78,7 +88,11 @@ class Job(models.Model):
     class Meta:
         ordering = ["run", "level", "key", "matrix_index"]
         constraints = [
-            models.UniqueConstraint(fields=["run", "attempt", "key", "matrix_index"], name="job_once_an_attempt"),
+            models.UniqueConstraint(
+                fields=["run", "attempt", "parent", "key", "matrix_index"],
+                name="job_once_an_attempt_and_call",
+                nulls_distinct=False,
+            ),
             models.UniqueConstraint(
                 fields=["runner"], condition=Q(single_use=True), name="job_one_ever_for_a_single_use_runner"
             ),
@@ -141,11 +155,18 @@ class Job(models.Model):
         return self.state == JobState.ENDED
 
     @property
+    def is_call(self) -> bool:
+        """Whether it runs no steps of its own but the jobs of another workflow."""
+        return "uses" in self.definition
+
+    @property
     def outcome(self) -> str:
         """The conclusion once there is one, `cancelling` on the way to it, else the state: what a chip shows."""
         if self.conclusion:
             return self.conclusion
-        return "cancelling" if self.cancel_reason else self.state
+        if self.cancel_reason:
+            return "cancelling"
+        return JobState.RUNNING if self.hold == Hold.CALLED else self.state
 
     @property
     def duration(self) -> timedelta | None:

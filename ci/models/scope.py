@@ -14,12 +14,15 @@ from forge.models import Repository
 
 @dataclass(frozen=True)
 class Scope:
-    """Both None: the instance. Never both set."""
+    """Nothing set: the instance. Never owner and repository both; an environment only with its repository."""
 
     owner: Any = None
     repository: Repository | None = None
+    environment: Any = None
 
     def __str__(self) -> str:
+        if self.environment is not None:
+            return f"{self.environment} of {self.repository}"
         if self.repository is not None:
             return str(self.repository)
         return self.owner.username if self.owner is not None else "the instance"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.core.validators import RegexValidator
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from ci.models.scope import Scoped
+from ci.models.workflow import Environment
 
 variable_name = RegexValidator(
     r"^(?![Gg][Ii][Tt][Hh][Uu][Bb]_)[A-Za-z_][A-Za-z0-9_]*\Z",
@@ -15,6 +17,9 @@ variable_name = RegexValidator(
 
 
 class _Named(Scoped):
+    """With an environment, its repository is set too."""
+
+    environment = models.ForeignKey(Environment, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=255, validators=[variable_name])
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -25,9 +30,13 @@ class _Named(Scoped):
         constraints = [
             *Scoped.Meta.constraints,
             models.UniqueConstraint(
-                fields=["owner", "repository", "name"],
+                fields=["owner", "repository", "environment", "name"],
                 name="%(app_label)s_%(class)s_once_a_scope",
                 nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                condition=Q(environment=None) | Q(repository__isnull=False),
+                name="%(app_label)s_%(class)s_environment_of_a_repository",
             ),
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 
 from forge.models import Repository
@@ -24,6 +25,21 @@ class Workflow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.path})"
+
+
+class Environment(models.Model):
+    """What a job's `environment` names: secrets and variables of its own. Made at first use, as on GitHub."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="environments")
+    name = models.CharField(max_length=255)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint("repository", Lower("name"), name="environment_once_a_repository")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Schedule(models.Model):

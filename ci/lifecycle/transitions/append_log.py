@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from ci.lifecycle.errors import LogLimit, LogOffset, NotFound
-from ci.lifecycle.transitions.advance import stop
 from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.lifecycle.transitions.stopping import stop
 from ci.models import CancelReason, Job, JobState
 from ci.storage import logs
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ci.lifecycle.errors import Conflict
-from ci.lifecycle.transitions.advance import advance, stop
+from ci.lifecycle.transitions.advance import advance
 from ci.lifecycle.transitions.concurrency import stop_run
 from ci.lifecycle.transitions.guard import check_version, guarded, lock_job, lock_jobs, lock_run
 from ci.lifecycle.transitions.moves import end
+from ci.lifecycle.transitions.stopping import stop
 from ci.models import CancelReason, Conclusion, Job
 
 
@@ -42,7 +43,9 @@ def cancel_job(*, job_id: int, actor: Any, force: bool = False, version: int | N
     if job.is_ended:
         raise Conflict(f"{job} had already ended with {job.get_conclusion_display()}.")
     if force:
-        _force(job, actor)
+        for concerned in [job, *_called_by(job, lock_jobs(run))]:
+            if not concerned.is_ended:
+                _force(concerned, actor)
     elif job.cancel_reason:
         raise Conflict(f"{job} has been asked to stop already ({job.get_cancel_reason_display()}).")
     else:
@@ -55,6 +58,12 @@ def _force(job: Job, actor: Any) -> None:
     note = f"Ended by force by {actor.get_username()}."
     fields = {"cancel_reason": reason, "cancelled_by": job.cancelled_by or actor}
     end(job, Conclusion.CANCELLED, kind="cancelled_by_force", note=note, actor=actor, **fields)
+
+
+def _called_by(call: Job, jobs: list[Job]) -> list[Job]:
+    """The jobs of a call, and of the calls among them."""
+    inner = [job for job in jobs if job.parent_id == call.pk]
+    return inner + [below for job in inner for below in _called_by(job, jobs)]
 
 
 def _note(actor: Any) -> str:

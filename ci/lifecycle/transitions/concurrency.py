@@ -11,9 +11,11 @@ from typing import Any
 from django.db.models import F, Q
 
 from ci.lifecycle import events
-from ci.lifecycle.transitions.advance import advance, stop
+from ci.lifecycle.transitions.advance import advance
+from ci.lifecycle.transitions.expanding import go
 from ci.lifecycle.transitions.guard import guarded, lock_group, lock_jobs, lock_run
-from ci.lifecycle.transitions.moves import queue, write
+from ci.lifecycle.transitions.moves import write
+from ci.lifecycle.transitions.stopping import stop
 from ci.models import ACTIVE_STATES, CancelReason, ConcurrencyGroup, Hold, Job, JobState, Run, RunState
 
 Entrant = Run | Job
@@ -76,7 +78,9 @@ def _arrival(entrant: Entrant) -> tuple[datetime, int]:
 
 
 def _holders(group: ConcurrencyGroup) -> list[Entrant]:
-    going = Job.objects.filter(concurrency_group=group, state__in=[JobState.QUEUED, *ACTIVE_STATES])
+    going = Job.objects.filter(
+        Q(state__in=[JobState.QUEUED, *ACTIVE_STATES]) | Q(hold=Hold.CALLED), concurrency_group=group
+    )
     runs = Run.objects.filter(concurrency_group=group, state__in=[RunState.QUEUED, RunState.RUNNING])
     return [*runs, *going]
 
@@ -98,7 +102,7 @@ def _let_in(entrant: Entrant) -> None:
         start_run(entrant)
         return
     job = Job.objects.select_for_update(no_key=True).get(pk=entrant.pk)
-    queue(job)
+    go(job.run, job)
     advance(job.run)
 
 

@@ -6,9 +6,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle.errors import Conflict
-from ci.lifecycle.transitions.advance import advance, stop
+from ci.lifecycle.transitions.advance import advance
 from ci.lifecycle.transitions.guard import check_version, guarded, lock_job
 from ci.lifecycle.transitions.moves import ask_to_stop, end, lose_runner, queue
+from ci.lifecycle.transitions.stopping import stop
 from ci.models import ACTIVE_STATES, CancelReason, Conclusion, Heartbeat, Job, JobState, Step
 from ci.models import StepState as StepStates
 

@@ -68,8 +68,11 @@ def lock_jobs(run: Run) -> list[Job]:
     locked = {job.pk: job for job in moving.select_for_update(no_key=True)}
     jobs = Job.objects.filter(run=run, attempt=run.attempt).order_by("level", "key", "matrix_index")
     found = [locked.get(job.pk, job) for job in jobs]
+    known = {job.pk: job for job in found}
     for job in found:
         job.run = run
+        if job.parent_id is not None:
+            job.parent = known[job.parent_id]
     return found
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
+from ci.lifecycle.scopes import by_key, by_scope
 from ci.lifecycle.transitions.create_run import enter
 from ci.lifecycle.transitions.guard import check_version, guarded, lock_group, lock_run
 from ci.lifecycle.transitions.moves import write
@@ -30,6 +30,8 @@ LEG = (
     "timeout_minutes",
     "runs_on",
     "label_set",
+    "call_inputs",
+    "environment",
     "concurrency_group",
     "cancel_in_progress",
     "queue_all",
@@ -65,7 +67,7 @@ def rerun(*, run_id: int, actor: Any, mode: str = "all", job_id: int | None = No
     again = _chosen(earlier, mode, job_id)
     _archive(run)
     _next_attempt(run, actor)
-    Job.objects.bulk_create(_rows(run, earlier, again))
+    _make_rows(run, earlier, again)
     events.record("rerun", run=run, from_state=RunState.ENDED, to_state=run.state, actor=actor, detail=mode)
     enter(run)
     return run
@@ -82,14 +84,18 @@ def _check(run: Run) -> list[Job]:
 
 
 def _chosen(jobs: list[Job], mode: str, job_id: int | None) -> set[int]:
-    """Ids of the rows to run again themselves; their dependents follow in `_rows`."""
+    """Ids of the rows to run again themselves; their dependents, and the jobs of a call, follow from them."""
     if mode == "all":
-        return {job.pk for job in jobs}
+        return {job.pk for job in jobs if job.parent_id is None}
     if mode == "job":
         if job_id not in {job.pk for job in jobs}:
             raise NotFound("There is no such job in the newest attempt of this run.")
         return {job.pk for job in jobs if job.pk == job_id}
-    failed = {job.pk for job in jobs if job.conclusion in (Conclusion.FAILURE, Conclusion.CANCELLED)}
+    called = {job.parent_id for job in jobs}
+    # Of a call those of its jobs that failed, unless it never came to have any.
+    failed = {
+        job.pk for job in jobs if job.conclusion in (Conclusion.FAILURE, Conclusion.CANCELLED) and job.pk not in called
+    }
     if not failed:
         raise Conflict("No job of this run has failed or was cancelled: re-run all jobs instead.")
     return failed
@@ -119,32 +125,59 @@ def _next_attempt(run: Run, actor: Any) -> None:
     )
 
 
-def _rows(run: Run, earlier: list[Job], again: set[int]) -> Iterable[Job]:
-    """The next attempt's rows: dependents of what runs again unexpanded, chosen legs as they were, the rest carried.
+def _make_rows(run: Run, earlier: list[Job], again: set[int]) -> None:
+    _make_scope(run, by_scope(earlier), again, old=None, new=None)
 
-    With every leg of a job chosen the job is expanded anew, since what its matrix reads may have changed.
+
+def _make_scope(
+    run: Run, scopes: dict[int | None, list[Job]], again: set[int], *, old: Job | None, new: Job | None
+) -> None:
+    """The next attempt's rows of one scope: dependents of what runs again start unexpanded, chosen legs as they were,
+    the rest is carried.
+
+    With every leg of a job chosen the job is expanded anew, since what its matrix reads may have changed. A call of
+    which only some jobs run again goes on being called.
     """
-    legs: dict[str, list[Job]] = {}
-    for job in earlier:
-        legs.setdefault(job.key, []).append(job)
+    legs = by_key(scopes.get(old.pk if old is not None else None, ()))
     whole = {key for key, group in legs.items() if all(leg.pk in again for leg in group)}
-    touched = {job.key for job in earlier if job.pk in again}
+    touched = {key for key, group in legs.items() if any(_runs_again(leg, scopes, again) for leg in group)}
     ancestors = needs.ancestors({key: group[0].needs for key, group in legs.items()})
     anew = {key for key in legs if ancestors[key] & touched} | whole
     for key, group in legs.items():
         if key in anew:
-            yield _unexpanded(run, group[0])
+            _unexpanded(run, group[0], new).save()
             continue
         for leg in group:
-            yield _leg_again(run, leg) if leg.pk in again else _carried(run, leg)
+            row = _next(run, leg, new, leg.pk in again, _runs_again(leg, scopes, again))
+            row.save()
+            if leg.is_call and leg.pk not in again:
+                _make_scope(run, scopes, again, old=leg, new=row)
+
+
+def _runs_again(leg: Job, scopes: dict[int | None, list[Job]], again: set[int]) -> bool:
+    """Itself, or of a call some job in it."""
+    return leg.pk in again or any(_runs_again(inner, scopes, again) for inner in scopes.get(leg.pk, ()))
+
+
+def _next(run: Run, leg: Job, parent: Job | None, chosen: bool, touched: bool) -> Job:
+    if chosen:
+        row = _leg_again(run, leg)
+    elif touched:
+        row = _leg_again(run, leg)
+        row.hold, row.started_at = Hold.CALLED, timezone.now()
+    else:
+        row = _carried(run, leg)
+    row.parent = parent
+    return row
 
 
 def _copy(run: Run, job: Job, names: tuple[str, ...]) -> Job:
     return Job(attempt=run.attempt, **{name: getattr(job, name) for name in ALWAYS + names})
 
 
-def _unexpanded(run: Run, job: Job) -> Job:
+def _unexpanded(run: Run, job: Job, parent: Job | None) -> Job:
     fresh = _copy(run, job, ())
+    fresh.parent = parent
     fresh.name = str(job.definition.get("name") or job.key) if job.matrix_total > 1 else job.name
     fresh.hold = Hold.RUN
     return fresh

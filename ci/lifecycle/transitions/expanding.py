@@ -1,0 +1,150 @@
+"""What does a job become when its needs have ended? Skipped, failed, one row a leg; and of a call, the called jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from ci.lifecycle import contexts, events
+from ci.lifecycle.environments import environment_of
+from ci.lifecycle.groups import group_of, settle_later
+from ci.lifecycle.matching import label_set_of
+from ci.lifecycle.scopes import Legs
+from ci.lifecycle.transitions.moves import end, queue, write
+from ci.models import Conclusion, Hold, Job, Run
+from ci.workflow import MatrixError, PlanError, calls, legs, needs
+from ci.workflow.expressions import ExpressionError
+
+
+def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) -> list[Job]:
+    """Decide a job of a scope whose needs have ended. Returns the rows added."""
+    wanted: dict[str, Sequence[str]] = {key: group[0].needs for key, group in groups.items()}
+    ancestors = {key: str(known[key]) for key in needs.ancestors(wanted)[job.key]}
+    try:
+        expansion = legs.expand(
+            job.definition,
+            contexts={
+                "github": contexts.github(run),
+                "inputs": contexts.inputs(job),
+                "vars": contexts.variables(run.repository),
+                "needs": contexts.needs(job, groups, known),
+            },
+            ancestors=ancestors,
+            cancelled=Conclusion.CANCELLED in ancestors.values(),
+            key=job.key,
+        )
+    except (ExpressionError, MatrixError, PlanError) as error:
+        end(job, Conclusion.FAILURE, kind="unpreparable", note=f"The job could not be planned: {error}")
+        return []
+    if expansion.skipped:
+        end(job, Conclusion.SKIPPED, kind="skipped", note="Its condition is false.")
+        return []
+    return _make_legs(run, job, expansion.legs)
+
+
+def _make_legs(run: Run, job: Job, made: Sequence[legs.Leg]) -> list[Job]:
+    added = []
+    shared = ("run", "attempt", "parent", "key", "needs", "level", "definition")
+    for leg in made:
+        fields = _leg_fields(run, job, leg)
+        if leg.index == 0:
+            write(job, **fields)
+        else:
+            added.append(Job(**{name: getattr(job, name) for name in shared}, hold=Hold.NEEDS, **fields))
+    return Job.objects.bulk_create(added)
+
+
+def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
+    group = group_of(run.repository_id, leg.concurrency.group) if leg.concurrency else None
+    return {
+        "name": _shown(job.parent, leg.name),
+        "expanded": True,
+        "matrix": leg.matrix,
+        "matrix_index": leg.index,
+        "matrix_total": leg.total,
+        "fail_fast": leg.fail_fast,
+        "max_parallel": leg.max_parallel,
+        "continue_on_error": leg.continue_on_error,
+        "timeout_minutes": leg.timeout_minutes,
+        "runs_on": list(leg.labels),
+        "label_set": None if leg.call else label_set_of(leg.labels),
+        "call_inputs": leg.call.inputs if leg.call else {},
+        "concurrency_group": group,
+        "environment": environment_of(run.repository, leg.environment),
+        "cancel_in_progress": bool(leg.concurrency and leg.concurrency.cancel_in_progress),
+        "queue_all": bool(leg.concurrency and leg.concurrency.queue == "max"),
+    }
+
+
+def _shown(call: Job | None, name: str) -> str:
+    return (calls.shown_name(call.name, name) if call is not None else name)[:500]
+
+
+def enter(run: Run, job: Job) -> list[Job]:
+    """A leg whose turn it is: into its concurrency group, or straight on. Returns the rows added."""
+    if job.concurrency_group_id is None:
+        return go(run, job)
+    write(job, hold=Hold.CONCURRENCY, entered_group_at=timezone.now())
+    events.record("held", job=job, from_state=job.state, to_state=job.state, detail=Hold.CONCURRENCY.label)
+    settle_later(job.concurrency_group_id)
+    return []
+
+
+def go(run: Run, job: Job) -> list[Job]:
+    """To the queue; or of a call, its jobs beside it. Returns the rows added."""
+    if not job.is_call:
+        queue(job)
+        return []
+    called = job.definition["called"]
+    planned = calls.plan_call(
+        called, github=contexts.github(run), inputs=job.call_inputs, vars=contexts.variables(run.repository)
+    )
+    write(job, hold=Hold.CALLED, started_at=timezone.now())
+    events.record("called", job=job, from_state=job.state, to_state=job.state, detail=str(called.get("name", "")))
+    return Job.objects.bulk_create(
+        Job(
+            run=run,
+            attempt=job.attempt,
+            parent=job,
+            key=inner.key,
+            name=_shown(job, inner.name),
+            needs=list(inner.needs),
+            level=job.level + inner.level,
+            definition=inner.definition,
+            hold=Hold.NEEDS,
+        )
+        for inner in planned
+    )
+
+
+def end_call(run: Run, call: Job, groups: Legs, known: Mapping[str, str | None]) -> None:
+    """Every job of a call has ended: so does the call, with the outputs that the called workflow declares."""
+    outcome = {str(result) for result in known.values()}
+    order = (Conclusion.FAILURE, Conclusion.CANCELLED, Conclusion.SUCCESS)
+    conclusion = next((found for found in order if found in outcome), Conclusion.SKIPPED)
+    note = ""
+    outputs: dict[str, str] = {}
+    if call.cancel_reason:
+        conclusion, note = Conclusion.CANCELLED, call.get_cancel_reason_display() + "."
+    else:
+        try:
+            outputs = _outputs(run, call, groups, known)
+        except (ExpressionError, PlanError) as error:
+            conclusion, note = Conclusion.FAILURE, f"Its outputs could not be evaluated: {error}"
+    end(call, conclusion, note=note, outputs=outputs)
+
+
+def _outputs(run: Run, call: Job, groups: Legs, known: Mapping[str, str | None]) -> dict[str, str]:
+    jobs = {
+        key: {"result": known[key], "outputs": needs.merge_outputs([leg.outputs for leg in group])}
+        for key, group in groups.items()
+    }
+    seen = {
+        "github": contexts.github(run),
+        "inputs": call.call_inputs,
+        "vars": contexts.variables(run.repository),
+        "jobs": jobs,
+    }
+    return calls.outputs(call.definition["called"], contexts=seen)

@@ -1,0 +1,205 @@
+"""Reusable workflows: a job that calls another workflow becomes that workflow's jobs."""
+
+import pytest
+
+from ci.lifecycle import settings_values as values
+from ci.lifecycle import tokens, transitions
+from ci.lifecycle.waiting import why
+from ci.models import Job, Run, Scope
+from tests.playground import WORKFLOW, Playground, jobs_of, states_of
+
+CALLED = ".github/workflows/called.yml"
+CALLER = """
+    name: Caller
+    on: push
+    jobs:
+      first: {runs-on: linux, steps: [{run: echo}]}
+      call:
+        needs: first
+        uses: ./.github/workflows/called.yml
+        with: {level: high}
+        secrets: inherit
+      last: {needs: call, runs-on: linux, steps: [{run: echo}]}
+"""
+CALLEE = """
+    on:
+      workflow_call:
+        inputs: {level: {type: string, required: true}}
+        outputs: {built: {value: "${{ jobs.build.outputs.version }}"}}
+    env: {WHERE: called}
+    jobs:
+      build: {runs-on: linux, outputs: {version: x}, steps: [{run: echo}]}
+      check: {needs: build, runs-on: linux, steps: [{run: echo}]}
+"""
+
+
+def push(playground: Playground, caller: str = CALLER, callee: str = CALLEE) -> Run:
+    playground.push({WORKFLOW: caller, CALLED: callee})
+    return Run.objects.get(workflow_path=WORKFLOW)
+
+
+def test_the_called_jobs_run_in_place_of_the_call(playground: Playground) -> None:
+    run = push(playground)
+    runner = playground.runner()
+    assert states_of(run) == {"first": "queued", "call": "blocked", "last": "blocked"}
+    playground.assigned(runner).begin().complete()
+    assert states_of(run) == {
+        "first": "success",
+        "call": "running",
+        "call / build": "queued",
+        "call / check": "blocked",
+        "last": "blocked",
+    }
+    assert playground.work(runner) == ["call / build", "call / check", "last"]
+    run.refresh_from_db()
+    assert run.conclusion == "success"
+
+
+def test_inputs_secrets_env_and_outputs_pass(playground: Playground) -> None:
+    scope = Scope(repository=playground.repository)
+    values.set_secret(scope=scope, name="TOKEN", value="s3cr3t", actor=playground.alice)
+    push(playground)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    build = playground.assigned(runner)
+    contexts = build.payload["contexts"]
+    assert contexts["inputs"] == {"level": "high"}
+    assert contexts["secrets"]["TOKEN"] == "s3cr3t"
+    assert build.payload["workflow"]["env"] == {"WHERE": "called"}
+    assert contexts["github"]["workflow"] == "Caller"
+    build.begin().complete(outputs={"version": "7"})
+    playground.assigned(runner).begin().complete()
+    last = playground.assigned(runner)
+    assert last.payload["contexts"]["needs"] == {"call": {"result": "success", "outputs": {"built": "7"}}}
+
+
+def test_only_named_secrets_pass_without_inherit(playground: Playground) -> None:
+    for name in ("A", "B"):
+        values.set_secret(scope=Scope(owner=playground.alice), name=name, value=f"value {name}", actor=playground.alice)
+    callee = CALLEE.replace("        inputs:", "        secrets: {mine: {required: true}}\n        inputs:")
+    push(playground, CALLER.replace("secrets: inherit", "secrets: {mine: '${{ secrets.A }}'}"), callee)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    secrets = playground.assigned(runner).payload["contexts"]["secrets"]
+    assert secrets["mine"] == "value A"
+    assert set(secrets) == {"mine", "GITHUB_TOKEN"}
+
+
+def test_a_failure_inside_fails_the_call_and_skips_what_needs_it(playground: Playground) -> None:
+    run = push(playground)
+    playground.work(playground.runner(), {"call / build": "failure"})
+    assert states_of(run) == {
+        "first": "success",
+        "call": "failure",
+        "call / build": "failure",
+        "call / check": "skipped",
+        "last": "skipped",
+    }
+    run.refresh_from_db()
+    assert run.conclusion == "failure"
+
+
+def test_cancelling_the_call_stops_its_jobs(playground: Playground) -> None:
+    run = push(playground)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    build = playground.assigned(runner).begin()
+    transitions.cancel_job(job_id=jobs_of(run)["call"].pk, actor=playground.bob)
+    assert build.heartbeat().cancel == "owner"
+    assert states_of(run)["call / check"] == "cancelled"
+    build.complete("cancelled")
+    assert states_of(run)["call"] == "cancelled"
+
+
+def test_forcing_the_call_ends_its_jobs(playground: Playground) -> None:
+    run = push(playground)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    playground.assigned(runner).begin()
+    transitions.cancel_job(job_id=jobs_of(run)["call"].pk, actor=playground.bob, force=True)
+    assert {states_of(run)[name] for name in ("call", "call / build", "call / check")} == {"cancelled"}
+    run.refresh_from_db()
+    assert run.is_ended
+
+
+def test_cancelling_the_run_ends_everything(playground: Playground) -> None:
+    run = push(playground)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    transitions.cancel_run(run_id=run.pk, actor=playground.bob)
+    run.refresh_from_db()
+    assert run.conclusion == "cancelled"
+    assert states_of(run)["call"] == "cancelled"
+
+
+def test_only_what_failed_inside_runs_again(playground: Playground) -> None:
+    run = push(playground)
+    runner = playground.runner()
+    playground.work(runner, {"call / check": "failure"})
+    transitions.rerun(run_id=run.pk, actor=playground.bob, mode="failed")
+    assert states_of(run) == {
+        "first": "success",
+        "call": "running",
+        "call / build": "success",
+        "call / check": "queued",
+        "last": "blocked",
+    }
+    assert playground.work(runner) == ["call / check", "last"]
+    run.refresh_from_db()
+    assert run.conclusion == "success"
+
+
+def test_a_matrix_of_calls(playground: Playground) -> None:
+    caller = CALLER.replace(
+        "        with: {level: high}\n",
+        "        strategy: {matrix: {level: [low, high]}}\n        with: {level: '${{ matrix.level }}'}\n",
+    )
+    run = push(playground, caller)
+    names = playground.work(playground.runner())
+    assert {"call (low) / build", "call (high) / check"} <= set(names)
+    assert Job.objects.filter(run=run, parent__isnull=False).count() == 4
+
+
+def test_a_workflow_of_another_repository(playground: Playground) -> None:
+    library = playground.make_repository(name="library")
+    playground.push({CALLED: CALLEE}, repository=library)
+    run = push(
+        playground, CALLER.replace("./.github", "alice/library/.github").replace("called.yml", "called.yml@main")
+    )
+    assert playground.work(playground.runner()) == ["first", "call / build", "call / check", "last"]
+    run.refresh_from_db()
+    assert run.conclusion == "success"
+
+
+def test_a_private_workflow_of_another_owner_is_not_found(playground: Playground) -> None:
+    library = playground.make_repository(name="library")
+    library.owner = playground.mallory
+    library.save()
+    playground.push({CALLED: CALLEE}, repository=library)
+    run = push(
+        playground, CALLER.replace("./.github", "mallory/library/.github").replace("called.yml", "called.yml@main")
+    )
+    assert run.conclusion == "startup_failure"
+
+
+@pytest.mark.parametrize(
+    ("permissions", "may_write"),
+    [("", False), ("permissions: {contents: write}", True), ("permissions: {issues: write}", False)],
+)
+def test_the_token_in_a_call_has_at_most_what_the_call_has(
+    playground: Playground, permissions: str, may_write: bool
+) -> None:
+    caller = CALLER.replace("        secrets: inherit\n", f"        secrets: inherit\n        {permissions}\n")
+    callee = CALLEE.replace("build: {", "build: {permissions: {contents: write}, ") if may_write else CALLEE
+    push(playground, caller, callee)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    actor = tokens.actor_of_job_token(playground.assigned(runner).token)
+    assert actor is not None
+    assert actor.may_write is may_write
+
+
+def test_a_call_says_what_it_waits_for(playground: Playground) -> None:
+    run = push(playground)
+    playground.assigned().begin().complete()
+    assert why(jobs_of(run)["call"]) == "Waits for the jobs of the workflow that it calls."
