@@ -49,6 +49,7 @@ def raw(request: HttpRequest, owner: str, name: str, rest: str) -> HttpResponseB
     kind = "inline" if (image or is_text) and "download" not in request.GET else "attachment"
     response["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(place.last, safe='')}"
     response["Content-Length"] = str(entry.size or 0)
+    response["Cache-Control"] = "private, no-cache"
     response["Content-Security-Policy"] = _POLICY
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -102,3 +102,16 @@ def test_an_empty_repository_has_no_branches(repository, signed_in):
     page = signed_in("carol").get("/alice/demo/branches/").content.decode()
     assert "There are no branches here." in page
     assert "There are no tags here." in page
+
+
+def test_a_message_of_megabytes_does_not_become_a_page_of_megabytes(worktree, signed_in):
+    (worktree.folder / "message").write_text("s" * 500_000 + "\n\n" + "body line\n" * 100_000)
+    worktree.git("add", "message")
+    worktree.git("commit", "-q", "-F", "message")
+    worktree.push()
+    client = signed_in("carol")
+    sha = worktree.git("rev-parse", "HEAD")
+    assert len(client.get("/alice/demo/commits/main").content) < 100_000
+    assert len(client.get("/alice/demo/branches/").content) < 100_000
+    assert len(client.get("/alice/demo/").content) < 100_000
+    assert len(client.get(f"/alice/demo/commit/{sha}/").content) < 2_000_000
