@@ -131,6 +131,23 @@ def test_the_line_of_a_link_is_opened_wherever_it_is(page: Page, world: Playgrou
     assert page.url.endswith("?line=42#L42")
 
 
+def test_a_server_that_is_away_for_a_moment_loses_no_line(live_server: Any, world: Playground, beside: Beside) -> None:
+    assigned = beside(lambda: begin(world))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_context(base_url=live_server.url).new_page()
+        sign_in(page)
+        page.route("**/log/?*", lambda route: route.abort(), times=1)
+        page.goto(beside(lambda: assigned.job.get_absolute_url()))
+        page.wait_for_event("requestfailed")
+        page.route("**/log/?*", lambda route: route.fulfill(status=502, body="away"), times=1)
+        page.wait_for_event("response", lambda response: response.status == 502)
+        beside(lambda: assigned.log("here again"))
+        expect(page.get_by_text("here again")).to_be_visible()
+        assert page.get_by_text("here again").count() == 1
+        browser.close()
+
+
 def test_everything_is_there_without_scripts(live_server: Any, world: Playground, beside: Beside) -> None:
     assigned = beside(lambda: begin(world))
     beside(lambda: assigned.log("first words"))
