@@ -1,0 +1,173 @@
+"""`manage.py workflow check | plan`: what is wrong with a workflow file, and what would it run? Without pushing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from ci.workflow import Event, InputErrors, PlanError, Workflow, WorkflowErrors, load
+from ci.workflow.inputs import dispatch_inputs, payload
+from ci.workflow.preview import Preview, preview
+
+FOLDER = Path(".github/workflows")
+MOST_BYTES = 1024 * 1024 + 1  # one more than the language takes: it says so itself
+
+
+class Command(BaseCommand):
+    help = "Check workflow files, or show the jobs that an event would start. Needs no database."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        check = verbs.add_parser("check", help="problems with file, line and column; exit status 1 if there are any")
+        check.add_argument("files", nargs="+", metavar="FILE")
+        check.add_argument("--json", action="store_true")
+        plan = verbs.add_parser("plan", help="the jobs that an event would start")
+        plan.add_argument("file", metavar="FILE")
+        plan.add_argument("--event", default="push", help="its name (default: push)")
+        plan.add_argument("--ref", default="main", help="branch, tag or full ref (default: main)")
+        plan.add_argument("--inputs", nargs="*", default=[], metavar="NAME=VALUE", help="of a workflow_dispatch")
+        plan.add_argument("--changed", nargs="*", metavar="PATH", help="changed paths, for path filters")
+        plan.add_argument("--payload", metavar="FILE", help="the event's payload as JSON")
+        plan.add_argument("--json", action="store_true")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        if verb == "check":
+            self._check(options["files"], as_json=options["json"])
+        else:
+            self._plan(options)
+
+    def _check(self, names: list[str], *, as_json: bool) -> None:
+        problems = [problem for name in names for problem in _problems(name)]
+        if as_json:
+            self.stdout.write(json.dumps(problems, indent=2))
+        else:
+            for problem in problems:
+                self.stdout.write("{path}:{line}:{column}: {message}".format(**problem))
+        if problems:
+            raise CommandError(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", returncode=1)
+        if not as_json:
+            self.stdout.write(f"{len(names)} file{'s' if len(names) > 1 else ''} checked, no problem found.")
+
+    def _plan(self, options: Mapping[str, Any]) -> None:
+        document = _loaded(options["file"])
+        try:
+            found = preview(document, _event(document, options))
+        except PlanError as error:
+            raise CommandError(str(error)) from None
+        if options["json"]:
+            jobs = [job.as_dict() for job in found.jobs]
+            shown = {"workflow": document.name, "run_name": found.run_name, "triggered": found.triggered, "jobs": jobs}
+            self.stdout.write(json.dumps(shown, indent=2))
+        else:
+            self._table(document, found, options)
+
+    def _table(self, document: Workflow, found: Preview, options: Mapping[str, Any]) -> None:
+        starts = "starts" if found.triggered else "does not start"
+        self.stdout.write(f"{options['event']} on {options['ref']} {starts} {found.run_name or document.name}.")
+        if not found.triggered:
+            self.stdout.write("If it did:")
+        head = ("job", "name", "needs", "runs on", "outcome")
+        rows = [
+            (
+                job.key,
+                job.name,
+                ", ".join(job.needs),
+                ", ".join(job.labels),
+                f"{job.outcome}: {job.note}" if job.note else job.outcome,
+            )
+            for job in found.jobs
+        ]
+        widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head) - 1)]
+        for row in (head, *rows):
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            self.stdout.write("  ".join([*cells, row[-1]]).rstrip())
+
+
+def _problems(name: str) -> list[dict[str, Any]]:
+    path, files = _files(name)
+    try:
+        load(path, files)
+    except WorkflowErrors as errors:
+        return [
+            {"path": problem.path, "line": problem.line, "column": problem.column, "message": problem.message}
+            for problem in errors.problems
+        ]
+    return []
+
+
+def _loaded(name: str) -> Workflow:
+    path, files = _files(name)
+    try:
+        return load(path, files)
+    except WorkflowErrors as errors:
+        lines = "\n".join(str(problem) for problem in errors.problems)
+        raise CommandError(f"The file has problems:\n{lines}", returncode=1) from None
+
+
+def _files(name: str) -> tuple[str, dict[str, str | bytes | None]]:
+    """The path within its repository, and that repository's workflow files, which it may call."""
+    file = Path(name).resolve()
+    root = next((folder for folder in file.parents if (folder / FOLDER).is_dir()), None)
+    beside = sorted((root / FOLDER).glob("*.y*ml")) if root is not None else []
+    try:
+        files: dict[str, str | bytes | None] = {
+            str(path.relative_to(root)): _read(path) for path in beside if root is not None
+        }
+        if root is None or file not in beside:
+            files[name] = _read(file)
+            return name, files
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
+    return str(file.relative_to(root)), files
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES)
+
+
+def _event(document: Workflow, options: Mapping[str, Any]) -> Event:
+    name, ref = options["event"], options["ref"]
+    full = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
+    body = _payload(options["payload"])
+    inputs: dict[str, Any] = {}
+    if name == "workflow_dispatch":
+        try:
+            inputs = dispatch_inputs(document, dict(_pair(text) for text in options["inputs"]))
+        except InputErrors as errors:
+            raise CommandError(f"The inputs do not fit. {errors}") from None
+        body = {"inputs": payload(inputs), **body}
+    elif options["inputs"]:
+        raise CommandError("--inputs belongs to --event workflow_dispatch.")
+    body.setdefault("ref", full)
+    short = full.removeprefix("refs/heads/").removeprefix("refs/tags/")
+    github = {"event_name": name, "event": body, "ref": full, "ref_name": short, "sha": "0" * 40, "actor": "you"}
+    github |= {"ref_type": "tag" if full.startswith("refs/tags/") else "branch", "workflow": document.name}
+    changed = options["changed"]
+    return Event(name, github, changed_paths=tuple(changed) if changed is not None else None, inputs=inputs)
+
+
+def _payload(name: str | None) -> dict[str, Any]:
+    if name is None:
+        return {}
+    try:
+        body = json.loads(Path(name).read_text())
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise CommandError(f"{name} is no JSON: {error}.") from None
+    if not isinstance(body, dict):
+        raise CommandError(f"{name} must hold a JSON object.")
+    return body
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise CommandError(f"--inputs takes NAME=VALUE, not {text}.")
+    return name, value

@@ -1,0 +1,119 @@
+"""manage.py workflow check and plan: no database, no push."""
+
+import json
+import textwrap
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+GOOD = """
+    name: CI
+    on:
+      push: {branches: [main]}
+      workflow_dispatch: {inputs: {level: {type: choice, options: [low, high], default: low}}}
+    jobs:
+      build:
+        name: Build on ${{ matrix.os }}
+        strategy: {matrix: {os: [linux, macos]}}
+        runs-on: ${{ matrix.os }}
+        outputs: {list: x}
+        steps: [{run: echo}]
+      each:
+        needs: build
+        strategy: {matrix: {item: "${{ fromJSON(needs.build.outputs.list) }}"}}
+        runs-on: linux
+        steps: [{run: echo}]
+      deep:
+        if: inputs.level == 'high'
+        runs-on: linux
+        steps: [{run: echo}]
+      call: {uses: ./.github/workflows/called.yml}
+"""
+CALLED = "on: workflow_call\njobs: {inner: {runs-on: linux, steps: [{run: echo}]}}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    (folder / "ci.yml").write_text(textwrap.dedent(GOOD))
+    (folder / "called.yml").write_text(CALLED)
+    return folder
+
+
+def run(*words: Any) -> str:
+    out = StringIO()
+    call_command("workflow", *map(str, words), stdout=out)
+    return out.getvalue()
+
+
+def test_check_accepts_a_good_file(project: Path) -> None:
+    assert run("check", project / "ci.yml") == "1 file checked, no problem found.\n"
+
+
+def test_check_names_every_problem_with_its_place(project: Path) -> None:
+    bad = project / "bad.yml"
+    bad.write_text("on: push\njobs:\n  a:\n    bogus: 1\n")
+    out = StringIO()
+    with pytest.raises(CommandError) as failed:
+        call_command("workflow", "check", str(bad), stdout=out)
+    assert failed.value.returncode == 1
+    assert ".github/workflows/bad.yml:4:5: Unexpected value 'bogus'" in out.getvalue()
+    assert "runs-on" in out.getvalue()
+
+
+def test_check_speaks_json(project: Path) -> None:
+    bad = project / "bad.yml"
+    bad.write_text("on: push\n")
+    out = StringIO()
+    with pytest.raises(CommandError):
+        call_command("workflow", "check", str(bad), "--json", stdout=out)
+    (problem,) = json.loads(out.getvalue())
+    assert (problem["line"], problem["column"]) == (1, 1)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be read"):
+        run("check", tmp_path / "no.yml")
+
+
+def test_plan_shows_the_jobs_a_push_would_start(project: Path) -> None:
+    shown = json.loads(run("plan", project / "ci.yml", "--json"))
+    assert shown["triggered"] is True
+    rows = [(job["name"], job["outcome"], job["labels"]) for job in shown["jobs"]]
+    assert rows == [
+        ("Build on linux", "runs", ["linux"]),
+        ("Build on macos", "runs", ["macos"]),
+        ("deep", "skipped", []),
+        ("call", "runs", []),
+        ("call / inner", "runs", ["linux"]),
+        ("each", "later", []),
+    ]
+
+
+def test_plan_says_when_the_event_would_not_start_it(project: Path) -> None:
+    shown = run("plan", project / "ci.yml", "--ref", "feature")
+    assert shown.startswith("push on feature does not start CI.\nIf it did:\n")
+
+
+def test_plan_takes_inputs(project: Path) -> None:
+    words = ("plan", project / "ci.yml", "--event", "workflow_dispatch", "--json", "--inputs", "level=high")
+    outcomes = {job["name"]: job["outcome"] for job in json.loads(run(*words))["jobs"]}
+    assert outcomes["deep"] == "runs"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--event", "workflow_dispatch", "--inputs", "level=huge"], "level"),
+        (["--event", "workflow_dispatch", "--inputs", "level"], "NAME=VALUE"),
+        (["--inputs", "level=low"], "workflow_dispatch"),
+        (["--payload", "/nowhere.json"], "cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_said(project: Path, words: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        run("plan", project / "ci.yml", *words)
