@@ -17,7 +17,7 @@ from ci.storage import logs
 from ci.storage.logs import LogLost
 from ci.web import log
 from ci.web.log import Cursor, Shown
-from ci.web.pages import MAX_ID, posted_version, tell
+from ci.web.pages import MAX_ID, around, posted_version, tell
 from ci.web.run import STOP_POLLING, frame, load_run
 from ci.web.run_summary import annotations_of, summaries_of
 from forge.access import can_write
@@ -67,20 +67,19 @@ def job_log_lines(request: HttpRequest, owner: str, name: str, run_id: int, job_
     too_long = after.shown > log.MOST_FOLLOWED
     follow = not too_long and (more or not complete)
     may_act = found.attempt == run.attempt and can_write(request.user, repository)
-    context = _about(found, steps, may_act) | {
-        "repository": repository,
-        "owner": repository.owner.username,
-        "name": repository.name,
-        "run": run,
-        "cursor": after,
-        "added": added,
-        "added_later": True,
-        "follow": follow,
-        "too_long": too_long,
-        "delay": "100ms" if more else _delay(found),
-        "changed": cursor.version != found.version,
-        "steps": _changed_steps(steps, cursor.states),
-    }
+    context = (
+        around(repository, run=run, cursor=after)
+        | _about(found, steps, may_act)
+        | {
+            "added": added,
+            "added_later": True,
+            "follow": follow,
+            "too_long": too_long,
+            "delay": "100ms" if more else _delay(found),
+            "changed": cursor.version != found.version,
+            "steps": _changed_steps(steps, cursor.states),
+        }
+    )
     response = render(request, "ci/_log_tail.html", context, status=200 if follow else STOP_POLLING)
     if len(steps) < len(cursor.states):
         # The job went back to the queue and begins anew: so does the page.

@@ -12,7 +12,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from ci.models import Job, Step
+from ci.models import Job, Log, Step
 from ci.storage import logs
 from ci.storage.logs import LogLine, LogLost
 from ci.web.ansi import Style
@@ -103,42 +103,36 @@ class Addition:
 
 def window(request: HttpRequest, job: Job, steps: list[Step]) -> Window:
     """The last lines of the log, or those from `?first=` on, or those around `?line=`."""
-    total = logs.length(job.pk)
-    timestamps = request.GET.get("timestamps") == "1"
+    total, count = _size(job)
     line = number(request.GET.get("line"), most=MOST_LINE)
-    first = number(request.GET.get("first"), most=MOST_LINE)
-    if line:
-        first = max(0, line - MOST_LINES // 2)
-    at_end = first is None or first >= max(0, total - MOST_LINES)
-    start = max(0, total - MOST_LINES) if at_end else first or 0
+    first = max(0, line - count // 2) if line else number(request.GET.get("first"), most=MOST_LINE)
+    at_end = first is None or first >= max(0, total - count)
+    start = max(0, total - count) if at_end else first or 0
     lost = ""
     try:
-        lines = _bounded(logs.lines(job.pk, start, MOST_LINES), keep_end=at_end)
+        lines = _bounded(logs.lines(job.pk, start, count), keep_end=at_end)
     except LogLost as error:
         lines, lost = [], str(error)
-    start = lines[0].number if lines else start
-    end = lines[-1].number + 1 if lines else start
-    total = max(total, end)
-    shown, last = _fold_outs(
-        steps, lines, Window([], start, end, total, Cursor(0)), line, timestamps, first is not None
-    )
+    view = _View(lines, start, total, line, request.GET.get("timestamps") == "1", first is not None)
+    shown, last = _fold_outs(steps, view)
     cursor = Cursor(
-        line=end,
+        line=view.end,
         version=job.version,
         shown=len(lines),
-        step=_step_at(steps, total, end - 1),
-        fold=last.fold if last else None,
-        style=last.style.dump() if last else "",
+        step=_step_at(steps, view.total, view.end - 1),
+        fold=last.fold,
+        style=last.style.dump(),
         states=state_letters(steps),
-        timestamps=timestamps,
+        timestamps=view.timestamps,
     )
-    return Window(shown, start, end, total, cursor, lost)
+    return Window(shown, view.first, view.end, view.total, cursor, lost)
 
 
 def additions(job: Job, steps: list[Step], cursor: Cursor) -> tuple[list[Addition], Cursor, bool]:
     """What was added since the cursor, the cursor after it, and whether more waits already."""
-    lines = _bounded(logs.lines(job.pk, cursor.line, MOST_LINES // 2), keep_end=False)
-    total = max(logs.length(job.pk), cursor.line + len(lines))
+    total, count = _size(job)
+    lines = _bounded(logs.lines(job.pk, cursor.line, count // 2), keep_end=False)
+    total = max(total, cursor.line + len(lines))
     found: list[Addition] = []
     rendering = Rendering(cursor.timestamps, Style.load(cursor.style), cursor.fold)
     step = cursor.step
@@ -180,41 +174,65 @@ def state_letters(steps: list[Step]) -> str:
     return "".join(step.state[0] for step in steps)
 
 
-def _fold_outs(
-    steps: list[Step], lines: list[LogLine], span: Window, line: int | None, timestamps: bool, chosen: bool
-) -> tuple[list[Shown], Rendering | None]:
-    wrote = {_number(stretch.step): stretch for stretch in stretches(steps, span.total)}
-    last: Rendering | None = None
+class _View:
+    """The lines that a page shows, and what it was asked for."""
+
+    def __init__(
+        self, lines: list[LogLine], start: int, total: int, line: int | None, timestamps: bool, chosen: bool
+    ) -> None:
+        self.lines = lines
+        self.first = lines[0].number if lines else start
+        self.end = lines[-1].number + 1 if lines else start
+        self.total = max(total, self.end)
+        self.line = line
+        self.timestamps = timestamps
+        self.chosen = chosen
+
+    def within(self, stretch: Stretch) -> list[LogLine]:
+        return [line for line in self.lines if stretch.first <= line.number < stretch.end]
+
+    def opens(self, stretch: Stretch) -> bool:
+        """Whether the step is unfolded from the start: failure first, and whatever was asked for."""
+        if stretch.step is None or stretch.step.outcome in ("failure", "running"):
+            return True
+        if self.line is not None:
+            return stretch.first < self.line <= stretch.end
+        return self.chosen and bool(self.within(stretch))
+
+
+def _fold_outs(steps: list[Step], view: _View) -> tuple[list[Shown], Rendering]:
+    """Every step with its lines, and the rendering that wrote the last line."""
+    wrote = {_number(stretch.step): stretch for stretch in stretches(steps, view.total)}
+    last = Rendering()
     shown = []
     # Number 0 holds what no step has claimed yet; the stylesheet hides it while it is empty.
     for step in (None, *steps):
         stretch = wrote.get(_number(step), Stretch(step, 0, 0))
-        mine = [item for item in lines if stretch.first <= item.number < stretch.end]
-        rendering = Rendering(timestamps)
-        rendering.feed(mine)
-        rendering.end()
-        last = rendering if mine else last
-        earlier = max(0, min(span.first, stretch.end) - stretch.first)
-        later = max(0, stretch.end - max(span.end, stretch.first))
-        is_open = (
-            step is None
-            or step.outcome in ("failure", "running")
-            or (line is not None and stretch.first < line <= stretch.end)
-            or (chosen and line is None and bool(mine))
-        )
+        rendering = Rendering(view.timestamps)
+        if mine := view.within(stretch):
+            rendering.feed(mine)
+            rendering.end()
+            last = rendering
         shown.append(
             Shown(
                 step,
                 _number(step),
                 rendering.html(),
-                earlier=earlier,
-                earlier_from=max(stretch.first, min(span.first, stretch.end) - MOST_LINES),
-                later=later,
-                later_from=max(span.end, stretch.first),
-                is_open=is_open,
+                earlier=max(0, min(view.first, stretch.end) - stretch.first),
+                earlier_from=max(stretch.first, min(view.first, stretch.end) - MOST_LINES),
+                later=max(0, stretch.end - max(view.end, stretch.first)),
+                later_from=max(view.end, stretch.first),
+                is_open=view.opens(stretch),
             )
         )
     return shown, last
+
+
+def _size(job: Job) -> tuple[int, int]:
+    """How many lines the log has, and how many of them to read at once: fewer where they are long."""
+    lines, size = Log.objects.filter(pk=job.pk).values_list("lines", "size").first() or (0, 0)
+    average = size // lines if lines else 0
+    return lines, min(MOST_LINES, max(50, 4 * MOST_CHARACTERS // max(1, average)))
 
 
 def _bounded(lines: list[LogLine], *, keep_end: bool) -> list[LogLine]:

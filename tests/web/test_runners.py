@@ -138,3 +138,17 @@ def test_who_may_see_them(playground: Playground, browser: Any) -> None:
     assert browser(playground.alice).get(INSTANCE).status_code == 403
     for address in (OWNER, INSTANCE):
         assert browser(None).get(address)["Location"] == f"/login/?next={address}"
+
+
+def test_twenty_busy_runners_cost_as_many_queries_as_one(
+    alice: Client, playground: Playground, django_assert_num_queries: Any
+) -> None:
+    playground.run(
+        "name: CI\non: push\njobs:\n  a:\n    runs-on: gpu\n    strategy: {matrix: {n: ["
+        + ", ".join(map(str, range(20)))
+        + "]}}\n    steps: [{run: x}]\n"
+    )
+    for number in range(20):
+        playground.assigned(mine(playground, f"runner-{number}"))
+    with django_assert_num_queries(7):  # session, user, repository, count, runners, their jobs, tokens
+        assert alice.get(REPOSITORY).content.count(b"/jobs/") == 20
