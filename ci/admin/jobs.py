@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ci.admin.inlines import EventsOfJob, StepInline
-from ci.admin.readonly import ReadOnly, Records, link, state
+from ci.admin.readonly import ReadOnly, Records, link
 from ci.admin.versions import VersionedActions
 from ci.lifecycle import transitions
 from ci.lifecycle.transitions.guard import check_version
@@ -21,7 +21,7 @@ from ci.models import Job, Step
 class JobAdmin(ReadOnly, VersionedActions):
     list_display = [
         "name",
-        state,
+        "state_now",
         "run_link",
         "repository",
         "attempt",
@@ -40,7 +40,7 @@ class JobAdmin(ReadOnly, VersionedActions):
     inlines = [StepInline, EventsOfJob]
     actions = ["cancel", "force_cancel", "requeue", "rerun"]
     fields = readonly_fields = (
-        *("run", "attempt", "key", "name", "log_link", state, "hold", "conclusion", "end_note"),
+        *("run", "attempt", "key", "name", "log_link", "state_now", "hold", "conclusion", "end_note"),
         *("cancel_reason", "cancel_requested_at", "cancelled_by"),
         *("runner", "runner_name", "labels", "assignment", "single_use", "priority"),
         *("needs", "level", "matrix", "matrix_index", "matrix_total", "fail_fast", "max_parallel"),
@@ -106,12 +106,12 @@ class JobAdmin(ReadOnly, VersionedActions):
 
 @admin.register(Step)
 class StepAdmin(Records):
-    list_display = ["__str__", state, "job_link", "started_at", "ended_at"]
+    list_display = ["__str__", "state_now", "job_link", "started_at", "ended_at"]
     list_filter = ["state", "conclusion"]
     list_select_related = ["job__run"]
     search_fields = ["name", "job__name", "job__run__workflow_name"]
     fields = readonly_fields = (
-        *("job", "number", "name", state, "conclusion", "started_at", "ended_at"),
+        *("job", "number", "name", "state_now", "conclusion", "started_at", "ended_at"),
         *("first_line", "line_count", "annotations", "summary"),
     )
 

@@ -50,6 +50,11 @@ class Styled(admin.ModelAdmin):
     class Media:
         css = {"all": ["ci/admin.css"]}
 
+    @admin.display(description="state", ordering="state")
+    def state_now(self, row: Any) -> SafeString:
+        """For whatever has an `outcome`: run, job, step."""
+        return state_chip(row.outcome)
+
 
 class Records(ReadOnly, Styled):
     """Rows to be looked at. Counting a million of them for the page's head would cost more than the page."""
@@ -63,12 +68,6 @@ def state_chip(outcome: str | None) -> SafeString:
         return SafeString("–")
     word = outcome.replace("_", " ").capitalize()
     return format_html('<span class="state state-{}">{}&nbsp;{}</span>', outcome, _SIGNS.get(outcome, "•"), word)
-
-
-@admin.display(description="state", ordering="state")
-def state(row: Any) -> SafeString:
-    """For list_display of whatever has `outcome`: run, job, step."""
-    return state_chip(row.outcome)
 
 
 def link(row: Model | None, text: str = "") -> SafeString:

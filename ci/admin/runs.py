@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from ci.admin.inlines import AttemptInline, EventsOfRun, JobInline
-from ci.admin.readonly import ReadOnly, state
+from ci.admin.readonly import ReadOnly
 from ci.admin.versions import VersionedActions
 from ci.lifecycle import transitions
 from ci.models import Run
@@ -17,7 +17,7 @@ from ci.models import Run
 
 @admin.register(Run)
 class RunAdmin(ReadOnly, VersionedActions):
-    list_display = ["__str__", state, "title", "repository", "event", "ref_name", "actor_name", "created_at"]
+    list_display = ["__str__", "state_now", "title", "repository", "event", "ref_name", "actor_name", "created_at"]
     list_filter = ["state", "conclusion", "event", "created_at"]
     list_select_related = ["repository__owner"]
     search_fields = [
@@ -28,7 +28,7 @@ class RunAdmin(ReadOnly, VersionedActions):
     actions = ["cancel", "force_cancel", "rerun", "rerun_failed", "approve"]
     fields = readonly_fields = (
         *("repository", "workflow", "workflow_path", "number", "attempt", "title"),
-        *(state, "conclusion", "problems", "approval_pending"),
+        *("state_now", "conclusion", "problems", "approval_pending"),
         *("event", "ref", "sha", "push", "schedule", "scheduled_for", "inputs"),
         *("actor", "actor_name", "triggered_by_name", "trusted", "concurrency_group"),
         *("created_at", "started_at", "ended_at", "version"),
