@@ -32,7 +32,7 @@ class RequestBody:
     def __init__(self, receive: Receive, *, encoding: str, max_bytes: int) -> None:
         self._receive = receive
         self._max_bytes = max_bytes
-        self._seen = 0
+        self.seen = 0  # bytes, unpacked
         self._unpacker = _Gunzip() if encoding in ("gzip", "x-gzip") else None
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise BadBody(415, f"Content-Encoding {encoding[:20]!r} is not understood; gzip is.")
@@ -53,8 +53,8 @@ class RequestBody:
             message = await self._next()
             last = not message.get("more_body", False)
             for piece in self._unpacked(message.get("body", b""), last=last):
-                self._seen += len(piece)
-                if self._seen > self._max_bytes:
+                self.seen += len(piece)
+                if self.seen > self._max_bytes:
                     raise BadBody(413, f"The request is larger than {self._max_bytes} bytes, which is the limit here.")
                 yield piece
             self.complete = last

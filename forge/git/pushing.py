@@ -131,6 +131,8 @@ class _Push:
             # Whatever ended git: it may have moved refs before.
             settled = await asyncio.shield(asyncio.create_task(self._settle()))
         lines = [f"{ref}: {reason}" for ref, reason in self._refusals.items()]
+        if self._body.seen > settings.GIT_MAX_PUSH_BYTES:
+            lines.append(f"This push is larger than {settings.GIT_MAX_PUSH_BYTES:,} bytes, which is the limit here.")
         lines += [_KEPT] if settled is None else await _report(settled)
         await self._response.finish(bytes(self._held) + self._last_words(trouble, lines))
         tidy(self._repository)

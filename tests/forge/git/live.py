@@ -41,7 +41,7 @@ class LiveForge:
         command = [sys.executable, "-m", "uvicorn", "forge.asgi:application", "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--loop", "uvloop", "--http", "httptools"],
+                [*command, "--loop", "uvloop", "--http", "httptools", "--timeout-graceful-shutdown", "5"],
                 cwd=ROOT,
                 env=self._environment(),
                 stdout=log,

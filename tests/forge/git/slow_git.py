@@ -25,7 +25,9 @@ _RECEIVE = '"receive-pack --stateless-rpc /"*'
 
 
 class SlowGit:
-    """Stops once git has received (`after_git`), once all is sent and before git runs, or when it advertises refs."""
+    """Where it stops: `after_git` has received; `before_git` receives, all being sent; before it sends (`fetching`);
+    before it names its refs to a push (`advertising`).
+    """
 
     def __init__(self, folder: Path, where: str) -> None:
         git = shutil.which("git")
@@ -37,6 +39,7 @@ class SlowGit:
         pattern, before, after = {
             "after_git": (_RECEIVE, f'{git} "$@"', ""),
             "before_git": (_RECEIVE, f"cat > {body}", f'{git} "$@" < {body}'),
+            "fetching": ('"upload-pack --stateless-rpc /"*', f"cat > {body}", f'{git} "$@" < {body}'),
             "advertising": ("*receive-pack*--advertise-refs*", "", f'{git} "$@"'),
         }[where]
         script = folder / "git"
