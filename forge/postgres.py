@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -239,7 +240,7 @@ class EmbeddedPostgres:
         )
         if done.returncode != 0:
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            blamed = [line for line in lines if "error:" in line or "FATAL" in line]
+            blamed = [found[0] for line in lines if (found := re.search(r"(?:FATAL|error): .*", line))]
             reason = [*blamed, *lines[-1:], "no output"][0]
             raise PostgresError(f"{command[0]} for {self.folder} failed: {reason.strip()}")
         return done.stdout
