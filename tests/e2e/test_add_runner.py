@@ -40,40 +40,62 @@ def project(new_project: NewProject) -> Project:
     return made
 
 
-def bundled(*words: str, **variables: str) -> subprocess.Popen[str]:
-    """The bundled runner's command, without anything of this session's settings."""
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return subprocess.Popen(
-        [sys.executable, "-m", "ci.runner", *words],
-        cwd=ROOT,
-        env={**environment, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+class Runner:
+    """A process of the bundled runner's command, without anything of this session's settings."""
+
+    def __init__(self, log: Path, *words: str, **variables: str) -> None:
+        self._log = log
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        with log.open("w") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ci.runner", *words],
+                cwd=ROOT,
+                env={**environment, **variables},
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def ask_to_end(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait_until_said(self, text: str) -> None:
+        eventually(lambda: text in self.said(), seconds=STOP_SECONDS, what=text, otherwise=self.said)
+
+    def wait(self, seconds: float = STOP_SECONDS) -> None:
+        """Until it ended, which must be cleanly."""
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it still runs after {seconds} s\n{self.said()}") from None
+        assert status == 0, self.said()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(STOP_SECONDS)
 
 
 @pytest.fixture
-def added(project: Project, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+def added(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Runner]]:
     """A registered runner of this repository alone; call it with `run` or `once`."""
     token = project.owner.call("POST", f"{project.api}/registration-tokens", {})["token"]
-    config = tmp_path / "runner.json"
+    config, log = ("--config", str(tmp_path / "runner.json")), tmp_path / "log"
     words = ("--url", project.owner.product.url, "--name", "added", "--labels", "self-hosted,own")
-    done = bundled("register", *words, "--config", str(config), FORGE_REGISTRATION_TOKEN=token)
-    said, _ = done.communicate(timeout=90)
-    assert done.returncode == 0, said
-    assert "Runner added is registered" in said and token not in said
-    started: list[subprocess.Popen[str]] = []
+    registering = Runner(log, "register", *words, *config, FORGE_REGISTRATION_TOKEN=token)
+    registering.wait(90)
+    assert "Runner added is registered" in registering.said() and token not in registering.said()
+    started: list[Runner] = []
 
-    def start(command: str) -> subprocess.Popen[str]:
-        started.append(bundled(command, "--config", str(config), "--work", str(tmp_path / "work")))
+    def start(command: str) -> Runner:
+        started.append(Runner(log, command, *config, "--work", str(tmp_path / "work")))
         return started[-1]
 
     yield start
-    for process in started:
-        process.kill()
-        process.communicate(timeout=STOP_SECONDS)
+    for runner in started:
+        runner.kill()
 
 
 def test_a_job_says_that_nobody_can_take_it(project: Project) -> None:
@@ -85,43 +107,37 @@ def test_a_job_says_that_nobody_can_take_it(project: Project) -> None:
     run.wait("cancelled", seconds=10)
 
 
-def test_an_added_runner_takes_one_job_and_ends(
-    project: Project, added: Callable[[str], subprocess.Popen[str]]
-) -> None:
+def test_an_added_runner_takes_one_job_and_ends(project: Project, added: Callable[[str], Runner]) -> None:
     first, second = project.dispatch("own.yml"), project.dispatch("own.yml")
-    process = added("once")
+    runner = added("once")
     first.wait()
-    said, _ = process.communicate(timeout=STOP_SECONDS)
-    assert process.returncode == 0, said
+    runner.wait()
     assert second.jobs()["build"]["state"] == "queued"
     second.cancel()
 
 
-def test_a_runner_asked_to_end_finishes_the_job_in_hand(
-    project: Project, added: Callable[[str], subprocess.Popen[str]]
-) -> None:
+def test_a_runner_asked_to_end_finishes_the_job_in_hand(project: Project, added: Callable[[str], Runner]) -> None:
     first, second = project.dispatch("own.yml"), project.dispatch("own.yml")
-    process = added("run")
+    runner = added("run")
     first.wait_for_line("build", "\njob begins")
-    process.send_signal(signal.SIGTERM)
+    runner.ask_to_end()
     first.wait()
-    said, _ = process.communicate(timeout=STOP_SECONDS)
-    assert process.returncode == 0, said
+    runner.wait()
     assert "job ends" in first.log("build").splitlines()
     assert second.jobs()["build"]["state"] == "queued"
     second.cancel()
 
 
 def test_a_runner_asked_twice_ends_its_job_at_once_and_says_so(
-    project: Project, added: Callable[[str], subprocess.Popen[str]]
+    project: Project, added: Callable[[str], Runner]
 ) -> None:
     run = project.dispatch("own.yml")
-    process = added("run")
+    runner = added("run")
     run.wait_for_line("build", "\njob begins")
-    process.send_signal(signal.SIGTERM)
-    process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=STOP_SECONDS)
-    assert process.returncode == 0, said
+    runner.ask_to_end()
+    runner.wait_until_said("will stop after the job in hand")
+    runner.ask_to_end()
+    runner.wait()
     job = eventually(lambda: run.jobs()["build"]["conclusion"], seconds=10, what="the job's end", otherwise=run.story)
     assert job == "cancelled", run.story()
     assert "told twice to stop" in run.log("build")

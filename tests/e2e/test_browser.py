@@ -288,6 +288,5 @@ def test_no_page_makes_the_browser_complain(open_page: Open, admin: Person, proj
     for path in paths:
         answer = page.goto(path)
         assert answer is not None and answer.ok, f"{path}: {answer and answer.status}"
-        page.wait_for_load_state("networkidle")
     page.goto("/api/docs/")
     expect(page.get_by_text("/api/runner/v1/jobs/fetch").first).to_be_visible()
