@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -44,8 +45,8 @@ def eventually(
 class Product:
     """A running installation; `variables` go to its environment."""
 
-    def __init__(self, data: Path, *words: str, **variables: str) -> None:
-        self.data, self.port = data, free_port()
+    def __init__(self, data: Path, *words: str, port: int | None = None, **variables: str) -> None:
+        self.data, self.port = data, port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.printed = ""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
@@ -91,6 +92,19 @@ class Product:
         finally:
             self._process.kill()
             self._reader.join(10)
+
+    def cut_power(self) -> None:
+        """SIGKILL for all of it at once: nobody is left who could tidy up or restart anything."""
+        parents = {self._process.pid}
+        doomed = list(parents)
+        while parents:
+            parents = {pid for parent in parents for pid in children_of(parent)}
+            doomed += parents
+        for pid in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(STOP_SECONDS)
+        self._reader.join(10)
 
     def child(self, name: str) -> int:
         """The process number of the child whose command line holds `name`, once it runs."""

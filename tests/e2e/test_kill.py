@@ -6,10 +6,12 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import NewProject
+from tests.e2e.people import Person
 from tests.e2e.product import Product, children_of, command_of, eventually
 from tests.e2e.projects import Project, Run
 
@@ -112,3 +114,30 @@ def test_a_killed_runner_fails_its_job_and_leaves_the_lines_and_no_process(produ
     )
     again = project.dispatch("stream.yml").wait("success")
     assert numbers(again) == list(range(1, LINES + 1))
+
+
+def test_a_power_cut_loses_no_line_that_was_shown_and_no_queued_job(tmp_path: Path) -> None:
+    settings = {"FORGE_HEARTBEAT_SECONDS": "10", "FORGE_ACTIONS_SOURCES": ""}
+    product = Product(tmp_path / "data", "--runners", "1", **settings)
+    try:
+        product.wait_until_printed("Ctrl-C stops it")
+        operator = Person(product, *product.first_account)
+        project = Project.create(operator, "streams", tmp_path / "tree")
+        project.start({".github/workflows/stream.yml": STREAM})
+        running, queued = project.dispatch("stream.yml"), project.dispatch("stream.yml")
+        running.wait_for_line("stream", "\nline 200\n")
+        shown = numbers(running)
+    finally:
+        product.cut_power()
+    product = Product(tmp_path / "data", "--runners", "1", port=product.port, **settings)
+    try:
+        product.wait_until_printed("Ctrl-C stops it")
+        assert "password:" not in product.printed
+        running.wait("failure", seconds=120)
+        kept = numbers(running)
+        assert kept == list(range(1, len(kept) + 1)) and len(shown) <= len(kept) < LINES
+        queued.wait("success")
+        assert numbers(queued) == list(range(1, LINES + 1))
+        assert project.push("HEAD:refs/heads/afterwards").status == 0
+    finally:
+        assert product.stop() == 0, product.printed
