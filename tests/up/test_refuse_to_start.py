@@ -14,6 +14,7 @@ import pytest
 from ci.management.data_folder import DataFolder
 from ci.management.machine import check_git
 from ci.management.start_errors import CannotStart
+from forge.postgres import EmbeddedPostgres, PostgresError
 from forge.postgres_user import ServerUser
 
 CAP_DAC_READ_SEARCH = 2
@@ -131,6 +132,33 @@ def test_an_old_git_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CannotStart, match=r"git version 2\.11\.0 is too old: install git 2\.30 or newer"):
         check_git()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 100 MiB of its own."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", tmp_path]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root, and not in every container, may mount a small disk")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+def test_a_full_disk_is_refused(small_disk, free_port):
+    done = _up("--data", small_disk / "data", "--port", free_port)
+    _assert_refused(done, f"The disk of the data folder {small_disk}/data is full", "200 MiB needed")
+
+
+def test_a_disk_that_fills_while_the_database_is_made_leaves_no_ruin(small_disk):
+    (small_disk / "filler").write_bytes(bytes(90 * 1024 * 1024))
+    with pytest.raises(PostgresError, match="No space left on device"):
+        EmbeddedPostgres(small_disk / "data").start()
+    assert [path.name for path in (small_disk / "data").iterdir()] == ["logs"]
+
+
+def test_a_disk_mounted_read_only_is_refused_to_root_too(small_disk, free_port):
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    _assert_refused(_up("--data", small_disk / "data", "--port", free_port), "Read-only file system")
 
 
 def test_a_full_disk_is_named_with_what_is_needed(tmp_path):
