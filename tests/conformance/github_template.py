@@ -55,7 +55,23 @@ def _events(on: Json) -> Json:
     found: Json = dict(triggers(on))
     if isinstance(on, dict) and "schedule" in on:
         found["schedule"] = on["schedule"]
+    for name in {"workflow_call", "workflow_dispatch"} & found.keys():
+        config = {key: value for key, value in found[name].items() if key != "outputs"}
+        if isinstance(config.get("inputs"), dict):
+            config["inputs"] = {key: _input(value or {}) for key, value in config["inputs"].items()}
+        if isinstance(config.get("secrets"), dict):
+            config["secrets"] = {key: value or {} for key, value in config["secrets"].items()}
+        found[name] = config
     return found
+
+
+def _input(declared: Json) -> Json:
+    """With its type, as the TypeScript has it: it knows no numbers, and leaves out a default that is an expression."""
+    shown = {"type": "string", **declared}
+    default = shown.get("default")
+    number = shown["type"] == "number"
+    unshown = {"type", "default"} if number else {"default"} if isinstance(default, str) and "${{" in default else set()
+    return {key: value for key, value in shown.items() if key not in unshown}
 
 
 class _Template:

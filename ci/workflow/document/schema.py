@@ -243,8 +243,8 @@ _REUSABLE_JOB = Table(
     keys(
         {"uses": _FILLED},
         **_ANY_JOB,
-        with_=Table(loose=_SCALAR, place=LEG),
-        secrets=Either((Text(values=("inherit",)), Table(loose=_SCALAR, place=LEG_SECRETS))),
+        with_=Table(loose=Either(_SCALAR.rules, place=LEG)),
+        secrets=Either((Text(values=("inherit",)), Table(loose=Either(_SCALAR.rules, place=LEG_SECRETS)))),
     )
 )
 
