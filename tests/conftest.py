@@ -26,6 +26,12 @@ if _IS_CONTROLLER:
         _SOCKETS = quote(str(socket_folder(_DATA / "postgres")))
         os.environ["DATABASE_URL"] = f"postgres://forge@/{_SOCKETS}/forge"
         _SERVER = EmbeddedPostgres(_DATA, settings=FORGETFUL)
+else:
+    # Each worker has a database of its own, whose repositories count from 1: so must their folders.
+    _DATA = Path(os.environ["FORGE_DATA"]) / os.environ["PYTEST_XDIST_WORKER"]
+    _DATA.mkdir(exist_ok=True)
+    os.environ["FORGE_DATA"] = str(_DATA)
+(_DATA / "static").mkdir(exist_ok=True)  # the web server warns where it is missing
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "forge.settings")
 django.setup()  # now: the conftest files of the rooms import models
 # A slow hash protects people's passwords; here it would take most of the tests' time.
