@@ -50,7 +50,8 @@ async def _collect(receive: Receive) -> bytes | None:
     body = bytearray()
     while True:
         try:
-            message = await asyncio.wait_for(receive(), _PATIENCE)
+            async with asyncio.timeout(_PATIENCE):
+                message = await receive()
         except TimeoutError:
             raise _Unreadable(408, "The request's body did not arrive.") from None
         if message["type"] == "http.disconnect":

@@ -61,7 +61,8 @@ class RequestBody:
 
     async def _next(self) -> Message:
         try:
-            message = await asyncio.wait_for(self._receive(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                message = await self._receive()
         except TimeoutError:
             raise ClientGone from None
         if message["type"] == "http.disconnect":

@@ -34,7 +34,8 @@ async def report(work: Callable[[], R], *, deadline: float) -> R:
 
 async def _in_thread(threads: ThreadPoolExecutor, deadline: float, work: Callable[[], R]) -> R:
     running = asyncio.get_running_loop().run_in_executor(threads, _with_fresh_connection, work)
-    return await asyncio.wait_for(running, deadline)
+    async with asyncio.timeout(deadline):
+        return await running
 
 
 def _with_fresh_connection(work: Callable[[], R]) -> R:

@@ -164,7 +164,8 @@ async def _slot(request: _Request) -> AsyncIterator[None]:
     """A place among the git processes that may run at once."""
     places = _places[request.writes]
     try:
-        await asyncio.wait_for(places.acquire(), _QUEUE_SECONDS)
+        async with asyncio.timeout(_QUEUE_SECONDS):
+            await places.acquire()
     except TimeoutError:
         raise Refused(503, "The forge is busy with other git requests; try again.", (b"retry-after", b"30")) from None
     try:

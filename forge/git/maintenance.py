@@ -40,7 +40,8 @@ async def _collect(repository: Repository) -> None:
         start_new_session=True,
     )
     try:
-        status = await asyncio.wait_for(process.wait(), _DEADLINE)
+        async with asyncio.timeout(_DEADLINE):
+            status = await process.wait()
         if status != 0:
             _log.warning("git gc of repository %s ended with status %s", repository.pk, status)
     finally:

@@ -139,7 +139,8 @@ class GitProcess:
             # First the signal at which git removes its lock files.
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _GOODBYE)
+                async with asyncio.timeout(_GOODBYE):
+                    await process.wait()
             self._signal(signal.SIGKILL)
             await process.wait()
         if self._listening is not None:

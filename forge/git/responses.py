@@ -65,6 +65,8 @@ class Response:
 
     async def _deliver(self, message: MutableMapping[str, Any]) -> None:
         try:
-            await asyncio.wait_for(self._send(message), PATIENCE)
+            # Not wait_for, which in Python 3.11 loses a cancellation that comes with the result.
+            async with asyncio.timeout(PATIENCE):
+                await self._send(message)
         except (TimeoutError, OSError):
             raise ClientGone from None
