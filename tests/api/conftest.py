@@ -1,9 +1,10 @@
-"""Which runner and job do the tests of the runner API have?"""
+"""Which runner, job and server process do the API tests have?"""
 
 import pytest
 
 from ci.lifecycle import registration
 from ci.models import Scope
+from tests.api.server import Server
 from tests.playground import Assigned
 
 
@@ -33,3 +34,28 @@ def assigned(playground, runner_token, runner) -> Assigned:
 @pytest.fixture
 def running(assigned) -> Assigned:
     return assigned.begin()
+
+
+@pytest.fixture(scope="session")
+def servers(django_db_setup, tmp_path_factory):
+    """The server that the tests share, in a list: those that end it leave an ended one."""
+    shared = []
+    yield shared
+    for server in shared:
+        server.kill()
+
+
+@pytest.fixture
+def server(committing_playground, servers, tmp_path_factory):
+    if not servers or servers[-1].process.poll() is not None:
+        servers.append(Server(tmp_path_factory.mktemp("server") / "log").__enter__())
+    before = len(servers[-1].log)
+    yield servers[-1]
+    said = servers[-1].log[before:]
+    assert "Traceback" not in said, said
+
+
+@pytest.fixture
+def world(committing_playground):
+    committing_playground.repository  # noqa: B018 - made before the clock runs
+    return committing_playground
