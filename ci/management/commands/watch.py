@@ -11,7 +11,10 @@ from ci.lifecycle.watch import Watch
 
 
 class Command(BaseCommand):
-    help = "Act on deadlines: unacknowledged, lost, timed out and cancelled jobs, schedules, logs. Any number may run; one leads."
+    help = (
+        "Act on deadlines: unacknowledged, lost, timed out and cancelled jobs, schedules, logs. "
+        "Any number may run; one leads."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         watch = Watch()
