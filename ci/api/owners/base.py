@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from ci.api.documentation import OwnersSchema
 from ci.api.pagination import Pages
+from ci.api.uncached import UncachedView
 from ci.models import Scope
 from forge.access import Actor, can_administer, can_read, readable_repositories
 from forge.models import Repository
@@ -44,7 +45,7 @@ class SignedInToWrite(SignedIn):
         return request.method in SAFE_METHODS or super().has_permission(request, view)
 
 
-class OwnersView(APIView):
+class OwnersView(UncachedView):
     """Reading public things takes no account; all else takes one, and a role."""
 
     permission_classes = [SignedInToWrite]

@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
-from rest_framework.views import APIView
 
 from ci.api.authentication import JobAuthentication, RunnerAuthentication, proof
 from ci.api.documentation import BODY, errors
@@ -25,6 +24,7 @@ from ci.api.runner.serializers import (
     LogResponse,
     StepsRequest,
 )
+from ci.api.uncached import UncachedView
 from ci.lifecycle import transitions
 
 _ANSWERED_AT_ONCE = "Where the server runs without its waiting routes, the answer comes at once."
@@ -36,7 +36,7 @@ def _checked(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
     return serializer.validated_data
 
 
-class FetchView(APIView):
+class FetchView(UncachedView):
     """Documents and backs `ci.api.waiting`, which answers this address under ASGI."""
 
     authentication_classes = [RunnerAuthentication]
@@ -61,7 +61,7 @@ class FetchView(APIView):
         return Response(status=204) if payload is None else Response(payload)
 
 
-class HeartbeatView(APIView):
+class HeartbeatView(UncachedView):
     """Documents and backs `ci.api.waiting`, which answers this address under ASGI."""
 
     authentication_classes = [JobAuthentication]
@@ -80,7 +80,7 @@ class HeartbeatView(APIView):
         return Response(calls.heartbeat(job_id=job_id, token=proof(request)))
 
 
-class StepsView(APIView):
+class StepsView(UncachedView):
     authentication_classes = [JobAuthentication]
     permission_classes = []
     parser_classes = [LargeObjectParser]
@@ -99,7 +99,7 @@ class StepsView(APIView):
         return Response({})
 
 
-class LogView(APIView):
+class LogView(UncachedView):
     authentication_classes = [JobAuthentication]
     permission_classes = []
     parser_classes = [LogParser]
@@ -120,7 +120,7 @@ class LogView(APIView):
         return Response({"next_offset": next_offset})
 
 
-class CompleteView(APIView):
+class CompleteView(UncachedView):
     authentication_classes = [JobAuthentication]
     permission_classes = []
     parser_classes = [LargeObjectParser]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from ci.api.authentication import RegistrationAuthentication, RunnerAuthentication, proof
 from ci.api.documentation import BODY, NOTHING, errors
 from ci.api.runner.serializers import RegisteredRunner, RegisterRequest, RunnerSelf, RunnerUpdate
+from ci.api.uncached import UncachedView
 from ci.lifecycle import registration
 
 
-class RunnersView(APIView):
+class RunnersView(UncachedView):
     authentication_classes = [RegistrationAuthentication]
     permission_classes = []
 
@@ -40,7 +40,7 @@ class RunnersView(APIView):
         return Response(answer, status=201)
 
 
-class SelfView(APIView):
+class SelfView(UncachedView):
     authentication_classes = [RunnerAuthentication]
     permission_classes = []
 
