@@ -1,0 +1,237 @@
+"""The world that the model test plays in: owners, runners and the clock, and what must hold after every move.
+
+Moves are one at a time, so that the database's answer is known; rivals between lock and write have tests of their own.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import F
+from django.utils import timezone
+
+from ci.lifecycle import registration, transitions
+from ci.lifecycle.errors import LifecycleError
+from ci.lifecycle.fetch import fetch_job
+from ci.models import (
+    ACTIVE_STATES,
+    ConcurrencyGroup,
+    Heartbeat,
+    Hold,
+    Job,
+    JobState,
+    Run,
+    Runner,
+    RunState,
+    Scope,
+)
+from ci.storage import logs
+from ci.workflow import load
+from forge.models import Repository
+
+WORKFLOWS = {
+    "chain": """
+        on: push
+        jobs:
+          a: {runs-on: linux, steps: [{run: echo}]}
+          b: {needs: a, runs-on: linux, steps: [{run: echo}]}
+          c: {needs: [a, b], if: always(), runs-on: linux, steps: [{run: echo}]}
+    """,
+    "matrix": """
+        on: push
+        jobs:
+          test:
+            runs-on: linux
+            strategy: {max-parallel: 2, matrix: {n: [1, 2, 3]}}
+            steps: [{run: echo}]
+          after: {needs: test, runs-on: linux, steps: [{run: echo}]}
+    """,
+    "group": """
+        on: push
+        concurrency: deploy
+        jobs:
+          deploy: {runs-on: linux, steps: [{run: echo}]}
+    """,
+    "hasty group": """
+        on: push
+        concurrency: {group: deploy, cancel-in-progress: true}
+        jobs:
+          deploy: {runs-on: linux, steps: [{run: echo}]}
+    """,
+    "job group": """
+        on: push
+        jobs:
+          build: {runs-on: linux, steps: [{run: echo}]}
+          ship: {needs: build, runs-on: linux, concurrency: ship, steps: [{run: echo}]}
+    """,
+}
+
+
+class Held:
+    """What a runner believes to have: perhaps long replaced."""
+
+    def __init__(self, runner: Runner, payload: dict[str, Any], poll_id: str) -> None:
+        self.runner = runner
+        self.id: int = payload["job"]["id"]
+        self.token: str = payload["job"]["token"]
+        self.assignment: int = payload["job"]["assignment"]
+        self.poll_id = poll_id
+        self.sent: int = payload["job"]["log_offset"]
+
+
+class World:
+    def __init__(self) -> None:
+        self.owner = User.objects.create(username="owner")
+        self.repository = Repository.objects.create(owner=self.owner, name="model")
+        _, self.registration = registration.create_registration_token(scope=Scope(), created_by=self.owner)
+        self.polls = count()
+        self.ends: dict[int, tuple[Any, ...]] = {}
+        self.lines: dict[int, list[str]] = {}
+        self.jobs_of_runner: dict[int, set[int]] = {}
+        self.run_ends: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    def push(self, kind: str) -> None:
+        path = f".github/workflows/{kind.replace(' ', '-')}.yml"
+        document = load(path, {path: textwrap.dedent(WORKFLOWS[kind])})
+        cause = transitions.Cause(
+            repository=self.repository,
+            path=path,
+            event="push",
+            payload={},
+            ref="refs/heads/main",
+            sha="0" * 40,
+            title=kind,
+            actor=self.owner,
+            trusted=True,
+        )
+        transitions.create_run(cause, document)
+
+    def register(self, *, ephemeral: bool) -> Runner:
+        number = Runner.objects.count()
+        runner, _ = registration.register_runner(
+            token=self.registration, name=f"runner {number}", labels=["linux"], ephemeral=ephemeral
+        )
+        return runner
+
+    def poll(self, runner: Runner, poll_id: str | None = None) -> Held | None:
+        poll_id = poll_id or f"poll {next(self.polls)}"
+        payload = fetch_job(runner_id=runner.pk, poll_id=poll_id)
+        if payload is None:
+            return None
+        held = Held(runner, payload, poll_id)
+        self.jobs_of_runner.setdefault(runner.pk, set()).add(held.id)
+        return held
+
+    def is_current(self, held: Held) -> bool:
+        """Whether the runner's belief is true: the job is still its, by this very token."""
+        job = Job.objects.filter(pk=held.id, runner=held.runner, assignment=held.assignment).first()
+        return job is not None and job.state in ACTIVE_STATES
+
+    def log(self, held: Held, count: int) -> None:
+        texts = [f"{held.id}: line {held.sent + index}" for index in range(count)]
+        lines = [("2026-01-01T00:00:00Z", text) for text in texts]
+        held.sent = transitions.append_log(job_id=held.id, token=held.token, offset=held.sent, lines=lines)
+        self.lines.setdefault(held.id, []).extend(texts)
+
+    def settle_groups(self) -> None:
+        for group in ConcurrencyGroup.objects.all():
+            transitions.settle(group.pk)
+
+    def let_deadlines_pass(self) -> None:
+        """A year passes in which nobody calls; the watch acts on what it finds."""
+        year = timedelta(days=365)
+        waiting = Job.objects.exclude(state=JobState.ENDED)
+        waiting.filter(deadline_at__gt=timezone.now()).update(deadline_at=F("deadline_at") - year)
+        for job_id in waiting.values_list("id", flat=True):
+            transitions.act_on_deadline(job_id=job_id)
+
+    def fall_silent(self, job_id: int) -> None:
+        Heartbeat.objects.filter(job=job_id).update(at=timezone.now() - timedelta(days=1))
+        transitions.lose_job(job_id=job_id)
+
+    def check(self) -> None:
+        self._check_ends()
+        self._check_runs()
+        self._check_groups()
+        self._check_runners()
+        self._check_logs()
+
+    def _check_ends(self) -> None:
+        """What has ended stays as it ended."""
+        for job in Job.objects.filter(state=JobState.ENDED):
+            end = (job.conclusion, job.cancel_reason, job.end_note, job.ended_at, job.outputs)
+            assert self.ends.setdefault(job.pk, end) == end, f"the end of {job} changed"
+        ended = set(Job.objects.filter(pk__in=self.ends, state=JobState.ENDED).values_list("id", flat=True))
+        assert ended == set(self.ends), "an ended job came back to life"
+        for run in Run.objects.filter(state=RunState.ENDED):
+            end = (run.conclusion, run.ended_at)
+            assert self.run_ends.setdefault((run.pk, run.attempt), end) == end, f"the end of {run} changed"
+
+    def _check_runs(self) -> None:
+        """A run's state is what its jobs say, and no job is left behind."""
+        for run in Run.objects.all():
+            jobs = list(Job.objects.filter(run=run, attempt=run.attempt))
+            assert run.is_ended == all(job.is_ended for job in jobs), f"{run} is {run.state}, its jobs are not"
+            if run.state == RunState.WAITING:
+                assert all(job.hold == Hold.RUN or job.is_ended for job in jobs)
+                continue
+            begun = any(job.state == JobState.RUNNING or (job.is_ended and job.started_at) for job in jobs)
+            assert run.is_ended or run.state == (RunState.RUNNING if begun else RunState.QUEUED)
+            self._check_nobody_is_left_behind(jobs)
+
+    def _check_nobody_is_left_behind(self, jobs: list[Job]) -> None:
+        ended = {key for key in {job.key for job in jobs} if all(job.is_ended for job in jobs if job.key == key)}
+        for job in jobs:
+            if job.state != JobState.BLOCKED:
+                continue
+            if job.hold == Hold.NEEDS:
+                assert not set(job.needs) <= ended, f"{job} waits for needs that have ended"
+            going = [leg for leg in jobs if leg.key == job.key and leg.state in (JobState.QUEUED, *ACTIVE_STATES)]
+            if job.hold == Hold.MAX_PARALLEL:
+                assert job.max_parallel is not None
+                assert len(going) == job.max_parallel, f"{job} could go"
+        for job in jobs:
+            if job.max_parallel is not None:
+                going = [leg for leg in jobs if leg.key == job.key and leg.state in (JobState.QUEUED, *ACTIVE_STATES)]
+                assert len(going) <= job.max_parallel
+            if job.conclusion == "failure" and job.fail_fast and job.matrix_total > 1:
+                left = [leg for leg in jobs if leg.key == job.key and not leg.is_ended and not leg.cancel_reason]
+                assert not left, f"{left} goes on although {job} failed"
+
+    def _check_groups(self) -> None:
+        """After the queued tasks have run: one goes, at most one waits, and nobody waits for an empty group."""
+        self.settle_groups()
+        for group in ConcurrencyGroup.objects.all():
+            runs = Run.objects.filter(concurrency_group=group).exclude(state=RunState.ENDED)
+            jobs = Job.objects.filter(concurrency_group=group).exclude(state=JobState.ENDED)
+            held = jobs.filter(state=JobState.BLOCKED, hold=Hold.CONCURRENCY).count()
+            waiting = runs.filter(state=RunState.WAITING).count() + held
+            active = jobs.filter(state__in=[JobState.QUEUED, *ACTIVE_STATES]).count()
+            going = runs.exclude(state=RunState.WAITING).count() + active
+            assert going <= 1, f"{going} go in {group} at once"
+            assert waiting <= 1, f"{waiting} wait in {group}"
+            assert going or not waiting, f"somebody waits in the empty {group}"
+
+    def _check_runners(self) -> None:
+        for runner in Runner.objects.filter(ephemeral=True):
+            jobs = self.jobs_of_runner.get(runner.pk, set())
+            assert len(jobs) <= 1, f"single-use {runner} was given {jobs}"
+        for job in Job.objects.filter(state=JobState.RUNNING).select_related("runner"):
+            assert job.runner is not None
+            assert not job.runner.is_done, f"{job} runs on {job.runner}, which is {job.runner.phase}"
+
+    def _check_logs(self) -> None:
+        for job_id, lines in self.lines.items():
+            assert [line.text for line in logs.lines(job_id, 0, len(lines) + 10)] == lines
+
+
+def allowed(act: Any, *errors: type[LifecycleError]) -> Any:
+    """What a call answers; a refusal that the rules allow here is None."""
+    try:
+        return act()
+    except errors:
+        return None

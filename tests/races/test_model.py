@@ -1,0 +1,158 @@
+"""Owners, runners and the clock act in any order, also on what they lost: the invariants hold after each move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from ci.lifecycle import registration, transitions
+from ci.lifecycle.errors import Conflict, JobEnded, LogLimit, LogOffset, NotFound, Unauthenticated
+from ci.models import Job, JobState, Run, Runner
+from tests.races.model import WORKFLOWS, Held, World, allowed
+
+STALE = (Unauthenticated, JobEnded, NotFound, Conflict)
+
+
+class Lifecycle(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.example = transaction.atomic()
+        self.example.__enter__()
+        self.held: list[Held] = []
+
+    def teardown(self) -> None:
+        transaction.set_rollback(True)
+        self.example.__exit__(None, None, None)
+
+    @initialize()
+    def begin(self) -> None:
+        self.world = World()
+        self.world.register(ephemeral=False)
+        self.world.push("chain")
+
+    def pick(self, data: st.DataObject, rows: Any) -> Any:
+        found = list(rows)
+        return data.draw(st.sampled_from(found)) if found else None
+
+    @rule(kind=st.sampled_from(sorted(WORKFLOWS)))
+    def push(self, kind: str) -> None:
+        self.world.push(kind)
+
+    @precondition(lambda self: Runner.objects.count() < 5)
+    @rule(ephemeral=st.booleans())
+    def register(self, ephemeral: bool) -> None:
+        self.world.register(ephemeral=ephemeral)
+
+    @rule(data=st.data())
+    def poll(self, data: st.DataObject) -> None:
+        runner = self.pick(data, Runner.objects.order_by("id"))
+        held = self.world.poll(runner) if runner else None
+        if held is not None:
+            self.held.append(held)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def poll_again(self, data: st.DataObject) -> None:
+        held = data.draw(st.sampled_from(self.held))
+        before = Job.objects.filter(pk=held.id, runner=held.runner, state=JobState.ASSIGNED, poll_id=held.poll_id)
+        expected = before.exists()
+        again = allowed(lambda: self.world.poll(held.runner, held.poll_id), Unauthenticated)
+        if expected:
+            assert again is not None
+            assert (again.id, again.assignment) == (held.id, held.assignment)
+        if again is not None:
+            self.held.append(again)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def heartbeat(self, data: st.DataObject) -> None:
+        held = data.draw(st.sampled_from(self.held))
+        allowed(lambda: transitions.heartbeat(job_id=held.id, token=held.token), *STALE)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def begin_step(self, data: st.DataObject) -> None:
+        held = data.draw(st.sampled_from(self.held))
+        steps = [{"number": 2, "name": "Run echo", "state": "running"}]
+        allowed(lambda: transitions.update_steps(job_id=held.id, token=held.token, steps=steps), *STALE)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), count=st.integers(1, 3))
+    def log(self, data: st.DataObject, count: int) -> None:
+        held = data.draw(st.sampled_from(self.held))
+        allowed(lambda: self.world.log(held, count), *STALE, LogOffset, LogLimit)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), conclusion=st.sampled_from(["success", "failure"]))
+    def complete(self, data: st.DataObject, conclusion: str) -> None:
+        held = data.draw(st.sampled_from(self.held))
+        end = {"job_id": held.id, "token": held.token, "conclusion": conclusion}
+        first = allowed(lambda: transitions.complete(**end), *STALE)
+        if first is not None:
+            assert transitions.complete(**end) == first
+
+    @rule(data=st.data(), force=st.booleans())
+    def cancel_run(self, data: st.DataObject, force: bool) -> None:
+        run = self.pick(data, Run.objects.order_by("id"))
+        allowed(lambda: transitions.cancel_run(run_id=run.pk, actor=self.world.owner, force=force), Conflict)
+
+    @rule(data=st.data(), force=st.booleans())
+    def cancel_job(self, data: st.DataObject, force: bool) -> None:
+        job = self.pick(data, Job.objects.order_by("id"))
+        allowed(lambda: transitions.cancel_job(job_id=job.pk, actor=self.world.owner, force=force), Conflict)
+
+    @rule(data=st.data(), mode=st.sampled_from(["all", "failed"]))
+    def rerun(self, data: st.DataObject, mode: str) -> None:
+        run = self.pick(data, Run.objects.order_by("id"))
+        allowed(lambda: transitions.rerun(run_id=run.pk, actor=self.world.owner, mode=mode), Conflict)
+
+    @rule(data=st.data())
+    def requeue(self, data: st.DataObject) -> None:
+        job = self.pick(data, Job.objects.order_by("id"))
+        allowed(lambda: transitions.requeue_job(job_id=job.pk, actor=self.world.owner), Conflict)
+
+    @rule(data=st.data())
+    def remove_runner(self, data: st.DataObject) -> None:
+        runner = self.pick(data, Runner.objects.order_by("id"))
+        if runner is not None:
+            registration.remove_runner(runner_id=runner.pk, actor=self.world.owner)
+
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        job = self.pick(data, Job.objects.filter(state=JobState.RUNNING).order_by("id"))
+        if job is not None:
+            self.world.fall_silent(job.pk)
+
+    @rule()
+    def deadlines_pass(self) -> None:
+        self.world.let_deadlines_pass()
+
+    @invariant()
+    def everything_holds(self) -> None:
+        if hasattr(self, "world"):
+            self.world.check()
+
+
+@pytest.mark.django_db
+def test_the_invariants_hold_after_every_move() -> None:
+    machine = settings(
+        max_examples=40,
+        stateful_step_count=30,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+
+    run_state_machine_as_test(Lifecycle, settings=machine)
