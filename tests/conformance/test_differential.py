@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from ci.workflow import Options
 from ci.workflow.expressions import ExpressionError, evaluate
 from ci.workflow.loading import judge
-from ci.workflow.problems import Problems
+from ci.workflow.problems import MAX_PROBLEMS, Problems
 
 from .generated import CONTEXTS, FUNCTIONS, expressions, workflows
 from .github_template import render
@@ -195,7 +195,9 @@ def compare(oracle: Oracle, text: str) -> str | None:
     if "errors" in theirs or workflow is None:
         wanted, found = theirs.get("errors", []), [str(problem) for problem in problems]
         places = [set(PLACE.findall("".join(texts))) for texts in (wanted, found)]
-        return None if wanted and found and places[0] == places[1] else f"refused: {wanted}, we: {found}"
+        # Of more than ten problems each side shows ten of its own choice.
+        alike = places[0] == places[1] or len(wanted) >= MAX_PROBLEMS
+        return None if wanted and found and alike else f"refused: {wanted}, we: {found}"
     ours = comparable(emitted(render(workflow, events=True)))
     expected = comparable(theirs["template"])
     return None if canonical(ours) == canonical(expected) else f"{json.dumps(expected)}\nwe: {json.dumps(ours)}"

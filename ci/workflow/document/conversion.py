@@ -37,6 +37,7 @@ class Conversion:
         self._own = False
         # Checked texts: a text that aliases repeat, or many steps share, is parsed once a place.
         self._checked: dict[tuple[str, int], list[str]] = {}
+        self._late: list[tuple[Node, str]] = []
 
     def convert(self, node: Node, rule: Rule, place: Place | None = None) -> object:
         """The plain value of `node`; None where it does not fit (a problem is recorded then)."""
@@ -54,6 +55,12 @@ class Conversion:
             self._problem(node, "A mapping was not expected")
             return None
         return self._mapping(node, tables, place)
+
+    def finish(self) -> None:
+        """Record what is wrong with conditions written without `${{ }}`. GitHub reads those only after all values
+        were accepted, together with the checks that follow."""
+        for node, message in self._late:
+            self._problems.add(node.line, node.column, message)
 
     # --- scalars ------------------------------------------------------------------------------------------------------
     def _scalar(self, node: Scalar, rule: Rule, place: Place | None) -> object:
@@ -79,7 +86,11 @@ class Conversion:
         if place.condition and not text.strip():
             return text
         if self._check(node, text, place) and not place.condition and not _WHOLE.fullmatch(text):
-            return self._literal(node, options)
+            # A text with an expression in it stays a text; GitHub's parser leaves it to the run to find out.
+            before, self._own = self._own, True
+            literal = self._literal(node, options)
+            self._own = before
+            return text if literal is None else literal
         return text
 
     def _check(self, node: Scalar, text: str, place: Place) -> bool:
@@ -90,7 +101,10 @@ class Conversion:
             )
             known = self._checked[text, id(place)] = [message for message, _ in found]
         for message in known:
-            self._problem(node, message)
+            if place.condition and (_OPEN not in text or _LONE_TEXT.fullmatch(text)):
+                self._late.append((node, message))
+            else:
+                self._problem(node, message)
         return not known
 
     def _literal(self, node: Scalar, options: list[Rule]) -> object:

@@ -22,9 +22,11 @@ def accept(text: str | bytes, problems: Problems, options: Options = DEFAULTS) -
     if not isinstance(root, Mapping):
         problems.add(root.line, root.column, "A mapping was expected. Write a workflow: `on:`, `jobs:` and so on")
         return None
-    value = Conversion(problems).convert(root, ROOT)
+    conversion = Conversion(problems)
+    value = conversion.convert(root, ROOT)
     assert isinstance(value, dict)
     if not (problems.github_only and problems):
         # GitHub stops here when a value was refused; people are better served with everything at once.
+        conversion.finish()
         check(root, value, problems, options)
     return root, value
