@@ -52,9 +52,12 @@ def settle(*, repository: Repository, push_ids: Sequence[int], outcomes: dict[st
     them are enqueued in the same transaction. A repeat changes nothing.
     """
     rows = list(Push.objects.filter(pk__in=push_ids, state=Push.State.RECORDED))
-    unknown = [row.ref for row in rows if row.ref not in outcomes]
-    found = bare.refs_at(repository, unknown)
-    happened = [row for row in rows if outcomes.get(row.ref, _points_at(found.get(row.ref), row))]
+    unknown = [row for row in rows if row.ref not in outcomes]
+    found = bare.refs_at(repository, [row.ref for row in unknown])
+    repeats = _repeats(unknown)
+    happened = [
+        row for row in rows if outcomes.get(row.ref, row.pk not in repeats and _points_at(found.get(row.ref), row))
+    ]
     forced = _forced(repository, happened)
     with transaction.atomic():
         locked = Push.objects.select_for_update().filter(pk__in=[row.pk for row in rows], state=Push.State.RECORDED)
@@ -115,6 +118,7 @@ def _repair(row: Push) -> int:
             happened = later.before == row.after
         else:
             happened = _points_at(bare.ref_sha(row.repository, row.ref), row)
+        happened = happened and row.pk not in _repeats([row])
         settle(repository=row.repository, push_ids=[row.pk], outcomes={row.ref: happened})
     except bare.GitError:
         _log.exception("Push %s stays recorded: its repository cannot be read", row.pk)
@@ -124,6 +128,23 @@ def _repair(row: Push) -> int:
 
 def _refs_of(push_ids: Iterable[int]) -> set[tuple[int, str]]:
     return set(Push.objects.filter(pk__in=push_ids).values_list("repository_id", "ref"))
+
+
+def _repeats(rows: Sequence[Push]) -> set[int]:
+    """Those of one push's rows whose ref an earlier push had led to the same place, so that git refused them.
+
+    A client whose connection breaks repeats its request by itself; where the ref points does not tell the two apart.
+    """
+    if not rows:
+        return set()
+    earlier = (
+        Push.objects.filter(repository=rows[0].repository_id, ref__in=[row.ref for row in rows])
+        .filter(state=Push.State.SETTLED, pk__lt=min(row.pk for row in rows))
+        .order_by("ref", "-pk")
+        .distinct("ref")
+    )
+    led_to = dict(earlier.values_list("ref", "after"))
+    return {row.pk for row in rows if led_to.get(row.ref) == row.after}
 
 
 def _points_at(found: str | None, row: Push) -> bool:

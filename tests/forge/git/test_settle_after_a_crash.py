@@ -191,6 +191,33 @@ def test_a_dead_push_that_was_repeated_is_settled_once(filled, recorded, work):
     assert repair() == 2 and states() == ["refused", "settled"]
 
 
+@pytest.mark.parametrize("decide", ["repair", "settle"])
+def test_a_repeat_of_a_push_that_was_settled_in_time_is_refused(filled, recorded, work, decide):
+    tip = work.git("rev-parse", "HEAD")
+    recorded(ZERO_SHA, tip, state="settled")
+    repeat = recorded(ZERO_SHA, tip)
+    if decide == "repair":
+        assert repair() == 1
+    else:
+        assert settle(repository=filled, push_ids=[repeat.pk], outcomes={}) == []
+    assert states() == ["settled", "refused"] and not OrmQ.objects.exists()
+
+
+def test_a_dead_repeat_is_refused_also_where_the_next_push_began_from_there(filled, recorded, work):
+    recorded(ZERO_SHA, "1" * 40, state="settled")
+    recorded(ZERO_SHA, "1" * 40)
+    recorded("1" * 40, work.git("rev-parse", "HEAD"), state="settled")
+    assert repair() == 1 and states() == ["settled", "refused", "settled"]
+
+
+def test_a_dead_push_that_leads_back_to_where_an_older_one_led_is_settled(filled, recorded, work):
+    tip = work.git("rev-parse", "HEAD")
+    recorded(ZERO_SHA, tip, state="settled")
+    recorded(tip, ZERO_SHA, state="settled")
+    recorded(ZERO_SHA, tip)
+    assert repair() == 1 and states() == ["settled", "settled", "settled"]
+
+
 def test_a_dead_deletion_is_judged_by_the_missing_ref(filled, recorded, work):
     tip = work.git("rev-parse", "HEAD")
     recorded(tip, ZERO_SHA)
