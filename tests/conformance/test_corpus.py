@@ -7,6 +7,8 @@ import pytest
 
 from ci.workflow import Event, Options, Workflow, WorkflowErrors, load, plan, triggers
 
+from .conftest import Score
+
 # GitHub's own parser refuses these four, though its server runs them.
 REFUSED_BY_GITHUBS_PARSER = {
     "etcd-io+etcd/antithesis-test.yml",
@@ -20,7 +22,7 @@ OPEN = Options(require_called=False)
 
 
 @pytest.fixture(scope="module")
-def corpus(published: Path) -> dict[str, Workflow]:
+def corpus(published: Path, score: Score) -> dict[str, Workflow]:
     files = sorted(path for path in (published / "corpus").glob("*/*") if path.suffix in {".yml", ".yaml"})
     assert files
     loaded: dict[str, Workflow] = {}
@@ -32,7 +34,7 @@ def corpus(published: Path) -> dict[str, Workflow]:
             loaded[name] = load(f"{FOLDER}/{path.name}", siblings, options=OPEN)
         except WorkflowErrors as error:
             refused[name] = str(error)
-    print(f"corpus: {len(loaded)} of {len(files)} load")
+    score("corpus, files that load", len(loaded), len(files))
     assert not {name: text for name, text in refused.items() if name not in REFUSED_BY_GITHUBS_PARSER}
     return loaded
 
@@ -48,7 +50,7 @@ def test_every_file_loads_into_plain_json(corpus: dict[str, Workflow]) -> None:
         assert json.loads(json.dumps(definitions, allow_nan=False)) == definitions
 
 
-def test_every_file_plans_for_each_of_its_events(corpus: dict[str, Workflow]) -> None:
+def test_every_file_plans_for_each_of_its_events(corpus: dict[str, Workflow], score: Score) -> None:
     planned = 0
     for name, workflow in corpus.items():
         for event in workflow.on:
@@ -56,5 +58,5 @@ def test_every_file_plans_for_each_of_its_events(corpus: dict[str, Workflow]) ->
             found = plan(workflow, Event(event, github(event)))
             assert [job.key for job in found.jobs] == list(workflow.jobs), name
             planned += 1
-    print(f"corpus: {planned} events plan")
+    score("corpus, events that plan", planned, planned)
     assert planned > 0

@@ -20,6 +20,7 @@ from ci.workflow.expressions import ExpressionError, evaluate
 from ci.workflow.loading import judge
 from ci.workflow.problems import MAX_PROBLEMS, Problems
 
+from .conftest import Score
 from .generated import CONTEXTS, FUNCTIONS, expressions, workflows
 from .github_template import render
 from .oracle_process import Absent, Oracle, install
@@ -209,10 +210,11 @@ def test_made_up_workflows_are_judged_the_same(oracle: Oracle, text: str) -> Non
     assert compare(oracle, text) is None
 
 
-def test_the_corpus_renders_the_same(oracle: Oracle, published: Path) -> None:
+def test_the_corpus_renders_the_same(oracle: Oracle, published: Path, score: Score) -> None:
     files = sorted(path for path in (published / "corpus").glob("*/*") if path.suffix in {".yml", ".yaml"})
     found = {f"{path.parent.name}/{path.name}": compare(oracle, path.read_text(encoding="utf-8")) for path in files}
     wrong = {name: text for name, text in found.items() if text and name not in REFUSED_BY_GITHUBS_PARSER}
-    print(f"corpus, templates: {len(files) - len(wrong)} of {len(files)}")
+    judged = found.keys() - REFUSED_BY_GITHUBS_PARSER
+    score("corpus, templates as GitHub's", len(judged) - len(wrong), len(judged))
     assert files
     assert not wrong

@@ -7,6 +7,8 @@ from typing import Any
 
 from ci.workflow.expressions import ExpressionError, condition, evaluate
 
+from .conftest import Score
+
 # act hashes files that are not published.
 UNPUBLISHED_FILES = {
     "functions/TestFunctionHashFiles/3:hash-multiple-files",
@@ -69,14 +71,16 @@ def differences(cases: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]
     ]
 
 
-def test_every_case_of_github_itself_holds(published: Path) -> None:
+def test_every_case_of_github_itself_holds(published: Path, score: Score) -> None:
     cases = [(row, row, outcome(row)) for row in rows(published / "expressions.jsonl")]
+    wrong = differences(cases, text=True)
+    score("expressions.jsonl", len(cases) - len(wrong), len(cases))
 
     assert len(cases) > 500
-    assert differences(cases, text=True) == []
+    assert wrong == []
 
 
-def test_the_cases_of_act_hold_with_githubs_verdict_first(published: Path) -> None:
+def test_the_cases_of_act_hold_with_githubs_verdict_first(published: Path, score: Score) -> None:
     functions = {**STATUS, "hashFiles": lambda *patterns: ""}
     cases = []
     for row in rows(published / "act_expressions.jsonl"):
@@ -84,29 +88,34 @@ def test_the_cases_of_act_hold_with_githubs_verdict_first(published: Path) -> No
             continue
         expected = row if row["id"] == FIFTEEN_DIGITS else row.get("github_ts_says", row)
         cases.append((row, expected, outcome(row, functions)))
+    wrong = differences(cases)
+    score("act_expressions.jsonl", len(cases) - len(wrong), len(cases))
 
     assert len(cases) > 240
-    assert differences(cases) == []
+    assert wrong == []
 
 
-def test_conditions_are_true_when_act_says_so(published: Path) -> None:
+def test_conditions_are_true_when_act_says_so(published: Path, score: Score) -> None:
     cases = [row for row in rows(published / "act_if.jsonl") if "if" in row]
     wrong = [
         row["id"]
         for row in cases
         if condition(row["if"], {"env": row["env"], "github": row["github"]}, STATUS) is not row["result"]
     ]
+    score("act_if.jsonl, conditions", len(cases) - len(wrong), len(cases))
 
     assert len(cases) > 30
     assert wrong == []
 
 
-def test_expressions_of_real_workflows_have_githubs_values(published: Path) -> None:
+def test_expressions_of_real_workflows_have_githubs_values(published: Path, score: Score) -> None:
     cases = []
     for row in rows(published / "corpus_eval.jsonl"):
         values = row["functions"]
         functions = {name: (lambda value=value: value) for name, value in values.items()}
         cases.append((row, row, outcome(row, functions)))
+    wrong = [line for line in differences(cases) if EAGER_CASE not in line]
+    score("corpus_eval.jsonl", len(cases) - len(wrong), len(cases))
 
     assert len(cases) > 2900
-    assert [line for line in differences(cases) if EAGER_CASE not in line] == []
+    assert wrong == []

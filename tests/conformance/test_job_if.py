@@ -7,6 +7,8 @@ from typing import Any
 
 from ci.workflow import legs, load, needs
 
+from .conftest import Score
+
 
 def enabled(row: dict[str, Any]) -> bool:
     jobs = "".join(f"  {key}:\n{textwrap.indent(text, '    ')}\n" for key, text in row["jobs"].items())
@@ -18,10 +20,10 @@ def enabled(row: dict[str, Any]) -> bool:
     return legs.enabled(workflow.jobs[row["job"]], contexts=contexts, ancestors=results, cancelled=False)
 
 
-def test_every_published_job_is_enabled_as_published(published: Path) -> None:
+def test_every_published_job_is_enabled_as_published(published: Path, score: Score) -> None:
     rows = [json.loads(line) for line in (published / "act_if.jsonl").open(encoding="utf-8")]
     cases = [row for row in rows if "jobs" in row]
     wrong = [row["id"] for row in cases if enabled(row) != row["enabled"]]
-    print(f"act_if.jsonl, jobs: {len(cases) - len(wrong)} of {len(cases)}")
+    score("act_if.jsonl, jobs", len(cases) - len(wrong), len(cases))
     assert cases
     assert not wrong

@@ -6,6 +6,8 @@ from typing import Any
 
 from ci.workflow import legs, load, needs
 
+from .conftest import Score
+
 RESULTS = {"Success": "success", "Failure": "failure", "Cancelled": "cancelled", "Skipped": "skipped"}
 
 
@@ -35,9 +37,9 @@ def definitions(text: str) -> list[dict[str, Any]]:
     return [definition for key, definition in workflow.jobs.items() if key != "job1"]
 
 
-def test_every_published_status_follows_as_published(published: Path) -> None:
+def test_every_published_status_follows_as_published(published: Path, score: Score) -> None:
     rows = [json.loads(line) for line in (published / "gitea_job_status.jsonl").open(encoding="utf-8")]
     wrong = [(row["name"], found) for row in rows if (found := next_statuses(row["jobs"])) != row["want"]]
-    print(f"gitea_job_status.jsonl: {len(rows) - len(wrong)} of {len(rows)}")
+    score("gitea_job_status.jsonl", len(rows) - len(wrong), len(rows))
     assert rows
     assert not wrong

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from ci.workflow.matrix import MatrixError, expand
 
+from .conftest import Score
 
-def test_every_published_matrix_expands_as_published(published: Path) -> None:
+
+def test_every_published_matrix_expands_as_published(published: Path, score: Score) -> None:
     wrong = []
     rows = [json.loads(line) for line in (published / "matrix.jsonl").open(encoding="utf-8")]
     for row in rows:
@@ -16,6 +18,6 @@ def test_every_published_matrix_expands_as_published(published: Path) -> None:
             found = str(error)
         if found != row.get("expected", row.get("error")):
             wrong.append((row["id"], found))
-    print(f"matrix.jsonl: {len(rows) - len(wrong)} of {len(rows)}")
+    score("matrix.jsonl", len(rows) - len(wrong), len(rows))
     assert rows
     assert not wrong

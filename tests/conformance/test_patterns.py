@@ -5,8 +5,10 @@ from pathlib import Path
 
 from ci.workflow.patterns import ignores, skips
 
+from .conftest import Score
 
-def test_every_published_pattern_matches_as_published(published: Path) -> None:
+
+def test_every_published_pattern_matches_as_published(published: Path, score: Score) -> None:
     rows = [json.loads(line) for line in (published / "act_patterns.jsonl").open(encoding="utf-8")]
     wrong = [
         row
@@ -14,6 +16,6 @@ def test_every_published_pattern_matches_as_published(published: Path) -> None:
         if (skips(row["patterns"], row["inputs"]), ignores(row["patterns"], row["inputs"]))
         != (row["skipResult"], row["filterResult"])
     ]
-    print(f"act_patterns.jsonl: {len(rows) - len(wrong)} of {len(rows)}")
+    score("act_patterns.jsonl", len(rows) - len(wrong), len(rows))
     assert rows
     assert not wrong

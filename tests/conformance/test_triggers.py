@@ -8,6 +8,8 @@ from typing import Any
 from ci.workflow import Event, load
 from ci.workflow.triggers import matches
 
+from .conftest import Score
+
 # Gitea's name of an event -> GitHub's event and activity. None: the activity comes from the payload.
 EVENTS: dict[str, tuple[str, str | None]] = {
     "Create": ("create", None),
@@ -48,7 +50,7 @@ def as_event(row: dict[str, Any]) -> Event | None:
     return Event(name, github, changed_paths=paths)
 
 
-def test_every_published_trigger_matches_as_published(published: Path) -> None:
+def test_every_published_trigger_matches_as_published(published: Path, score: Score) -> None:
     wrong, judged = [], 0
     rows = [json.loads(line) for line in (published / "gitea_triggers.jsonl").open(encoding="utf-8")]
     for row in rows:
@@ -59,6 +61,6 @@ def test_every_published_trigger_matches_as_published(published: Path) -> None:
         workflow = load("w.yml", {"w.yml": f"{row['on']}\njobs: {{a: {{runs-on: x}}}}\n"})
         if matches(workflow, event) != (row["expected"] in (True, "detectMatched")):
             wrong.append(row["desc"])
-    print(f"gitea_triggers.jsonl: {judged - len(wrong)} of {len(rows)}, {len(rows) - judged} have no counterpart")
+    score("gitea_triggers.jsonl", judged - len(wrong), len(rows))
     assert judged
     assert not wrong

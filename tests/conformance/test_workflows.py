@@ -11,6 +11,7 @@ from ci.workflow import Options, Workflow
 from ci.workflow.loading import judge
 from ci.workflow.problems import Problems
 
+from .conftest import Score
 from .github_template import render
 
 PLACE = re.compile(r"\(Line: \d+, Col: \d+\)")
@@ -63,7 +64,7 @@ def canonical(value: Any) -> str:
     return json.dumps(exact(value), sort_keys=True)
 
 
-def test_every_good_file_renders_to_githubs_template(rows: list[dict[str, Any]]) -> None:
+def test_every_good_file_renders_to_githubs_template(rows: list[dict[str, Any]], score: Score) -> None:
     good = [row for row in rows if "expected" in row]
     wrong: dict[str, Any] = {}
     for row in good:
@@ -77,12 +78,12 @@ def test_every_good_file_renders_to_githubs_template(rows: list[dict[str, Any]])
         wanted = row["expected"] if events else {key: part for key, part in row["expected"].items() if key != "events"}
         if canonical(found) != canonical(wanted):
             wrong[row["name"]] = found
-    print(f"workflows.jsonl, templates: {len(good) - len(wrong)} of {len(good)}")
+    score("workflows.jsonl, templates", len(good) - len(wrong), len(good))
     assert good
     assert not wrong
 
 
-def test_every_bad_file_is_refused_at_githubs_places(rows: list[dict[str, Any]]) -> None:
+def test_every_bad_file_is_refused_at_githubs_places(rows: list[dict[str, Any]], score: Score) -> None:
     bad = [row for row in rows if "errors" in row]
     found = {row["name"]: judged(row)[1] for row in bad}
     accepted = [name for name, problems in found.items() if not problems]
@@ -92,13 +93,14 @@ def test_every_bad_file_is_refused_at_githubs_places(rows: list[dict[str, Any]])
         for row in placed
         if set(PLACE.findall("".join(row["errors"]))) != set(PLACE.findall("".join(found[row["name"]])))
     ]
-    print(f"workflows.jsonl, errors: {len(bad) - len(accepted)} of {len(bad)} refused, elsewhere: {elsewhere}")
+    score("workflows.jsonl, errors refused", len(bad) - len(accepted), len(bad))
+    score("workflows.jsonl, errors placed", len(placed) - len(elsewhere), len(placed))
     assert bad
     assert not accepted
     assert len(elsewhere) <= len(placed) // 10
 
 
-def test_every_message_says_at_least_what_githubs_says(rows: list[dict[str, Any]]) -> None:
+def test_most_messages_begin_with_what_github_says(rows: list[dict[str, Any]], score: Score) -> None:
     """Ours go on where they can say what to write instead. A few differ: GitHub writes a place into the text, says the
     same twice, or names keys that this server does not honour."""
     bad = [row for row in rows if "errors" in row]
@@ -108,5 +110,5 @@ def test_every_message_says_at_least_what_githubs_says(rows: list[dict[str, Any]
         wanted = [PLACE.sub("", text)[:480] for text in row["errors"]]
         if not all(any(ours.startswith(theirs) for ours in found) for theirs in wanted):
             other.append((row["name"], wanted, found))
-    print(f"workflows.jsonl, texts: {len(bad) - len(other)} of {len(bad)}")
+    score("workflows.jsonl, error texts", len(bad) - len(other), len(bad))
     assert len(other) <= len(bad) // 5, other
