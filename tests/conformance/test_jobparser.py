@@ -27,7 +27,7 @@ def loaded(text: str) -> Workflow:
     files = {}
     for job in calls:
         job.pop("runs-on", None)
-        job["uses"] = job["uses"] if "@" in job["uses"] else f"./{job['uses']}"
+        job["uses"] = job["uses"] if "@" in job["uses"] or job["uses"].startswith("./") else f"./{job['uses']}"
         inputs = {name: {"type": "string"} for name in job.get("with", {})}
         callee = {"on": {"workflow_call": {"inputs": inputs}}, "jobs": {"called": {"runs-on": "x"}}}
         files[resolve(job["uses"]).key] = json.dumps(callee)
