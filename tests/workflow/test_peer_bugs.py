@@ -268,8 +268,16 @@ def test_a_matrix_of_includes_only_makes_one_job_an_item_and_no_empty_one() -> N
 
 def test_includes_work_in_a_matrix_that_comes_as_json() -> None:
     """Seen in act."""
-    matrix = '${{ fromJSON({"include":[{"os":"a"},{"os":"b"}]}) }}'
-    workflow = loaded(f"on: push\njobs: {{a: {{runs-on: '${{{{ matrix.os }}}}', strategy: {{matrix: '{matrix}'}}}}}}\n")
+    workflow = loaded(
+        """
+        on: push
+        jobs:
+          a:
+            runs-on: ${{ matrix.os }}
+            strategy:
+              matrix: ${{ fromJSON('{"include":[{"os":"a"},{"os":"b"}]}') }}
+        """
+    )
     assert [leg.labels for leg in expanded(workflow, "a").legs] == [("a",), ("b",)]
 
 

@@ -39,7 +39,7 @@ STRATEGY = Place(_G | {"needs"})
 LEG = Place(_LEG)
 LEG_SECRETS = Place(_LEG | {"secrets"})
 LEG_ENV = Place(_LEG | {"env"})
-CREDENTIALS = Place(_G | {"secrets", "env"})
+CREDENTIALS = Place(_LEG | {"secrets", "env"})
 RUNNER = Place(_RUNNER)
 RUNNER_SECRETS = Place(_RUNNER | {"secrets"})
 STEP = Place(_RUNNER | {"secrets"}, _HASH)
@@ -219,9 +219,7 @@ _ANY_JOB: dict[str, Rule] = {
     "concurrency": _concurrency(LEG, bare=_FILLED),
     "strategy": _STRATEGY,
 }
-_SNAPSHOT = Either(
-    (_FILLED, Table(keys({"image-name": _FILLED}, if_=Text(place=SNAPSHOT_IF), version=_FILLED))), place=LEG
-)
+_SNAPSHOT = Either((_FILLED, Table(keys({"image-name": _FILLED}, if_=Text(place=SNAPSHOT_IF), version=_FILLED))))
 _JOB = Table(
     keys(
         {"runs-on": Either((_FILLED, _TEXTS, _RUNS_ON_TABLE), place=LEG)},
