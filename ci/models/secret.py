@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from ci.models.scope import Scoped
+from ci.models.scope import Scope, Scoped
 from ci.models.workflow import Environment
 
 variable_name = RegexValidator(
@@ -42,6 +42,10 @@ class _Named(Scoped):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(owner=self.owner, repository=self.repository, environment=self.environment)
 
 
 class Secret(_Named):

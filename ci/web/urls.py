@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from ci.web import badge, job, run, runners, runs, secrets, variables, workflows
+from ci.web import badge, environments, job, run, runners, runs, secrets, variables, workflows
 
 _run: list[URLPattern | URLResolver] = [
     path("", run.run, name="run"),
@@ -27,12 +27,22 @@ _actions: list[URLPattern | URLResolver] = [
     path("runs/<int:run_id>/", include(_run)),
 ]
 
+_environments: list[URLPattern | URLResolver] = [
+    path("", environments.environments, name="environments"),
+    path("<int:environment_id>/secrets/", secrets.environment_secrets, name="environment_secrets"),
+    path("<int:environment_id>/variables/", variables.environment_variables, name="environment_variables"),
+    path("<int:environment_id>/delete/", environments.environment_delete, name="environment_delete"),
+]
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("runners/", runners.instance_runners, name="instance_runners"),
+    path("settings/instance/secrets/", secrets.instance_secrets, name="instance_secrets"),
+    path("settings/instance/variables/", variables.instance_variables, name="instance_variables"),
     path("settings/runners/", runners.owner_runners, name="owner_runners"),
     path("settings/secrets/", secrets.owner_secrets, name="owner_secrets"),
     path("settings/variables/", variables.owner_variables, name="owner_variables"),
     path("<str:owner>/<str:name>/actions/", include(_actions)),
+    path("<str:owner>/<str:name>/settings/environments/", include(_environments)),
     path("<str:owner>/<str:name>/settings/runners/", runners.runners, name="runners"),
     path("<str:owner>/<str:name>/settings/secrets/", secrets.secrets, name="secrets"),
     path("<str:owner>/<str:name>/settings/variables/", variables.variables, name="variables"),

@@ -84,7 +84,7 @@ def _delete(request: HttpRequest, place: Place, verbs: Verbs) -> str:
 
 
 def _show(request: HttpRequest, place: Place, verbs: Verbs, form: ValueForm, *, status: int = 200) -> HttpResponse:
-    rows = verbs.model.objects.filter(**place.rows).order_by("name")
+    rows = verbs.model.objects.filter(**place.value_rows).order_by("name")
     if verbs.model is Secret:
         rows = rows.defer("encrypted")
     context = {
