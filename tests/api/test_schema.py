@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 from typing import Any
 
@@ -26,11 +25,30 @@ from ci.lifecycle import registration, settings_values
 from ci.models import Job, RegistrationToken, Scope
 from forge.access_tokens import create_access_token
 from forge.wsgi import application
-from tests.api.calls import call
+from tests.api.calls import call, lines
 
-EXAMPLES = 5  # of each kind for each operation
+EXAMPLES = 3  # of each kind for each operation
+TURNS = 3  # for each good one: with other rows
 TRUTHS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 BY_HAND = "on: [push, workflow_dispatch]\njobs:\n  a:\n    runs-on: linux\n    steps:\n      - run: echo\n"
+
+
+# What the document cannot say in full: that a time is a time, that a step has a conclusion once it has ended.
+BODIES = {
+    "POST /api/runner/v1/jobs/{job_id}/log": {"offset": 2, "lines": lines("three")},
+    "PATCH /api/runner/v1/jobs/{job_id}/steps": {"steps": [{"number": 3, "name": "x", "state": "running"}]},
+    "POST /api/runner/v1/runners": {"name": "delta", "labels": ["linux"]},
+    "PATCH /api/v1/instance/runners/{runner_id}": {"paused": True},
+    "PATCH /api/v1/user/runners/{runner_id}": {"paused": True},
+    "PATCH /api/v1/repositories/{owner}/{repository}/runners/{runner_id}": {"paused": True},
+    "POST /api/v1/repositories": {"name": "new"},
+    "PATCH /api/v1/repositories/{owner}/{repository}": {"description": "new"},
+    "POST /api/v1/repositories/{owner}/{repository}/workflows/{file}/dispatches": {"ref": "main"},
+    **{
+        f"POST /api/v1/repositories/{{owner}}/{{repository}}/{what}": {}
+        for what in ("runs/{run_id}/cancel", "runs/{run_id}/force-cancel", "jobs/{job_id}/cancel")
+    },
+}
 
 
 def document():
@@ -75,16 +93,18 @@ class World:
             "accessToken": create_access_token(user=playground.operator, name="fuzz")[1],
         }
 
-    def aim(self, case: Any, choose: random.Random) -> None:
-        """Let the case meet rows that exist, mostly."""
+    def aim(self, case: Any, turn: int) -> None:
+        """Let the case meet rows that exist, each of them in some turn."""
         for name, values in self.values.items():
-            if name in (case.path_parameters or {}) and choose.random() < 0.8:
-                case.path_parameters[name] = choose.choice(values)
+            if name in (case.path_parameters or {}):
+                case.path_parameters[name] = values[turn % len(values)]
         if case.path.startswith("/api/runner/") and "job_id" in (case.path_parameters or {}):
             case.path_parameters["job_id"] = self.running.id
         # What deleting a repository does on disk is not rolled back.
         if case.method == "DELETE" and case.path.endswith("{repository}"):
             case.path_parameters["repository"] = "spare"
+
+    def sign(self, case: Any) -> None:
         for security in case.operation.definition.raw.get("security", []):
             for scheme in security.keys() & self.tokens.keys():
                 case.headers = {**(case.headers or {}), "Authorization": f"Bearer {self.tokens[scheme]}"}
@@ -113,12 +133,12 @@ def test_no_call_that_the_document_allows_or_forbids_makes_the_server_fail(playg
     # Blind calls would pass too: nearly every operation must have been answered with success at least once.
     blind = [label for label, statuses in met.items() if not any(status < 300 for status in statuses)]
     assert len(met) > 60
-    assert len(blind) <= 10, blind
+    assert len(blind) <= 3, blind
 
 
 def explore(world: World, operation: Any, mode: GenerationMode) -> set[int]:
     """The statuses that this operation answered."""
-    choose = random.Random(operation.label)
+    positive = mode == GenerationMode.POSITIVE
     statuses = set()
 
     @settings(
@@ -131,12 +151,16 @@ def explore(world: World, operation: Any, mode: GenerationMode) -> set[int]:
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def meet(case: Any) -> None:
-        world.aim(case, choose)
-        with transaction.atomic():
-            response = case.call()
-            case.validate_response(response, checks=TRUTHS)
-            transaction.set_rollback(True)
-        statuses.add(response.status_code)
+        world.sign(case)
+        for turn in range(TURNS if positive else 1):
+            if positive:
+                world.aim(case, turn)
+                case.body = BODIES.get(operation.label, case.body) if turn == 0 else case.body
+            with transaction.atomic():
+                response = case.call()
+                case.validate_response(response, checks=TRUTHS)
+                transaction.set_rollback(True)
+            statuses.add(response.status_code)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NonInteractiveExampleWarning)
