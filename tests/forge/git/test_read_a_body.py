@@ -60,7 +60,8 @@ def test_the_limit_itself_is_allowed():
 
 
 @pytest.mark.parametrize(
-    "packed", [b"plain", zlib.compress(b"x"), gzip.compress(b"x" * 99, mtime=0)[:-1], gzip.compress(b"x", mtime=0) + b"y"]
+    "packed",
+    [b"plain", zlib.compress(b"x"), gzip.compress(b"x" * 99, mtime=0)[:-1], gzip.compress(b"x", mtime=0) + b"y"],
 )
 def test_what_is_not_whole_gzip_is_refused(packed):
     with pytest.raises(BadBody) as caught:
