@@ -120,17 +120,20 @@ class FakeServer:
         workflow: dict[str, Any] | None = None,
         sources: list[str] | None = None,
         masks: list[str] | None = None,
-        **definition: Any,
+        name: str = "build (3.11)",
+        key: str = "build",
+        definition: dict[str, Any] | None = None,
+        **keywords: Any,
     ) -> FakeJob:
         """Queue a job with these steps; further keywords are keys of its definition (_ for -)."""
         with self.changed:
             number = len(self.jobs) + 7
             token = f"frj_{number}_s3cr3tjobtoken"
-            keys = {key.replace("_", "-"): value for key, value in definition.items()}
+            keys = {**(definition or {}), **{word.replace("_", "-"): value for word, value in keywords.items()}}
             secrets = {"GITHUB_TOKEN": token, **(secrets or {})}
             payload = {
                 "job": {
-                    "id": number, "assignment": 1, "token": token, "name": "build (3.11)", "key": "build", "run_id": 3,
+                    "id": number, "assignment": 1, "token": token, "name": name, "key": key, "run_id": 3,
                     "attempt": 1, "timeout_minutes": 360, "cancel_grace_seconds": grace, "log_offset": 0,
                 },
                 "workflow": {
