@@ -34,5 +34,12 @@ class NameConverter:
         return value
 
 
+class EnvironmentConverter(NameConverter):
+    """The name of an environment, which may hold slashes, as GitHub's may."""
+
+    regex = r"[^\x00]{1,255}"
+
+
+register_converter(EnvironmentConverter, "environment_name")
 register_converter(IdConverter, "row_id")
 register_converter(NameConverter, "row_name")

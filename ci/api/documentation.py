@@ -62,7 +62,7 @@ class OwnersSchema(AutoSchema):
         verb = self.method_mapping[self.method.lower()]
         if verb == "show" and not parts[-1].startswith("{"):
             verb = "list" if words[-1].endswith("s") and words[-1] != "logs" else "show"
-        if verb == "create" and words[-1] not in ("repositories", "registration_tokens", "dispatches"):
+        if verb == "create" and words[-1] not in ("repositories", "registration_tokens", "dispatches", "environments"):
             return "_".join([words[-1], *words[:-1]])  # cancel_repositories_runs
         return "_".join([verb, *words])
 

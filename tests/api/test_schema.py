@@ -22,6 +22,7 @@ from schemathesis.checks import (
 )
 
 from ci.lifecycle import registration, settings_values
+from ci.lifecycle.environments import create_environment
 from ci.models import Job, RegistrationToken, Scope
 from forge.access_tokens import create_access_token
 from forge.wsgi import application
@@ -67,7 +68,9 @@ class World:
         self.running = playground.assigned(runner).begin()
         self.running.log("one", "two")
         playground.work(playground.runner(name="other"))
-        for one in (scope, Scope(owner=playground.operator)):
+        production = create_environment(repository=playground.repository, name="production", actor=None)
+        in_production = Scope(repository=playground.repository, environment=production)
+        for one in (scope, in_production, Scope(owner=playground.operator), Scope()):
             settings_values.set_secret(scope=one, name="KEY", value="x", actor=playground.alice)
             settings_values.set_variable(scope=one, name="KEY", value="x", actor=playground.alice)
         playground.make_repository(name="spare")
@@ -80,6 +83,7 @@ class World:
             "repository": ["widgets"],
             "username": ["bob", "carol", "alice", "nobody"],
             "file": ["ci.yml"],
+            "environment": ["production"],
             "key": ["KEY", "OTHER"],
             "run_id": [run.pk, ended.pk],
             "job_id": list(Job.objects.values_list("pk", flat=True)),

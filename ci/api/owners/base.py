@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from ci.api.documentation import OwnersSchema
 from ci.api.pagination import Pages
 from ci.api.uncached import UncachedView
-from ci.models import Scope
+from ci.models import Environment, Scope
 from forge.access import Actor, can_administer, can_read, readable_repositories
 from forge.models import Repository
 
@@ -86,7 +86,7 @@ class OwnersView(UncachedView):
 
 
 class ScopedView(OwnersView):
-    """Runners, tokens, secrets and variables of a repository, a person or the instance, as the route's `scope` says."""
+    """Runners, tokens, secrets and variables of whatever the route's `scope` names: a repository, a person …"""
 
     permission_classes = [SignedIn]
 
@@ -94,13 +94,31 @@ class ScopedView(OwnersView):
         """Raises Http404, PermissionDenied."""
         if self.kwargs["scope"] == "repository":
             return Scope(repository=self.repository(need=can_administer))
+        if self.kwargs["scope"] == "environment":
+            environment = self.environment()
+            return Scope(repository=environment.repository, environment=environment)
         if self.kwargs["scope"] == "user":
             return Scope(owner=self.request.user)
         if not self.request.user.is_superuser:
             raise PermissionDenied("Only an operator may see what serves the whole instance.")
         return Scope()
 
+    def environment(self) -> Environment:
+        """The environment that the address names; names compare without case. Raises Http404, PermissionDenied."""
+        repository = self.repository(need=can_administer)
+        name = self.kwargs["environment"]
+        found = Environment.objects.filter(repository=repository, name__iexact=name).first()
+        if found is None:
+            raise Http404(f"{repository} has no environment {name}.")
+        found.repository = repository
+        return found
+
     def rows(self) -> dict[str, Any]:
-        """The filter for rows of exactly this scope."""
+        """The filter for runners and registration tokens of exactly this scope."""
         scope = self.scope()
         return {"owner": scope.owner, "repository": scope.repository}
+
+    def value_rows(self) -> dict[str, Any]:
+        """The filter for secrets and variables of exactly this scope: an environment's have its repository too."""
+        scope = self.scope()
+        return {"owner": scope.owner, "repository": scope.repository, "environment": scope.environment}

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from ci.models import Job, RegistrationToken, Run, Runner, RunnerPhase, Secret, Step, Variable, Workflow
+from ci.models import Environment, Job, RegistrationToken, Run, Runner, RunnerPhase, Secret, Step, Variable, Workflow
 from forge.models import Member, Repository
 
 _LARGEST_VALUE = 48 * 1024
@@ -211,6 +211,16 @@ class SecretValue(serializers.Serializer[Any]):
 
 class VariableValue(serializers.Serializer[Any]):
     value = serializers.CharField(max_length=_LARGEST_VALUE, trim_whitespace=False, allow_blank=True)
+
+
+class EnvironmentShape(serializers.ModelSerializer[Environment]):
+    class Meta:
+        model = Environment
+        fields = ["id", "name", "created_at"]
+
+
+class NewEnvironment(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=255)
 
 
 class RunnerShape(serializers.ModelSerializer[Runner]):

@@ -2,13 +2,23 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from ci.api.owners import jobs, members, repositories, runners, runs, values, workflows
+from ci.api.owners import environments, jobs, members, repositories, runners, runs, values, workflows
 
 _values: list[URLPattern | URLResolver] = [
     path("secrets", values.SecretsView.as_view()),
     path("secrets/<row_name:key>", values.SecretView.as_view()),
     path("variables", values.VariablesView.as_view()),
     path("variables/<row_name:key>", values.VariableView.as_view()),
+]
+
+# Each a whole route: the name of an environment may hold slashes, and where it ends only what follows tells.
+_ENVIRONMENT = "environments/<environment_name:environment>"
+_environments: list[URLPattern | URLResolver] = [
+    path(f"{_ENVIRONMENT}/secrets", values.SecretsView.as_view()),
+    path(f"{_ENVIRONMENT}/secrets/<row_name:key>", values.SecretView.as_view()),
+    path(f"{_ENVIRONMENT}/variables", values.VariablesView.as_view()),
+    path(f"{_ENVIRONMENT}/variables/<row_name:key>", values.VariableView.as_view()),
+    path(_ENVIRONMENT, environments.EnvironmentView.as_view()),
 ]
 
 _runners: list[URLPattern | URLResolver] = [
@@ -35,6 +45,8 @@ _repository: list[URLPattern | URLResolver] = [
     path("jobs/<row_id:job_id>/logs", jobs.JobLogsView.as_view()),
     path("jobs/<row_id:job_id>/cancel", jobs.JobCancelView.as_view()),
     path("jobs/<row_id:job_id>/rerun", jobs.JobRerunView.as_view()),
+    path("environments", environments.EnvironmentsView.as_view(), {"scope": "repository"}),
+    path("", include(_environments), {"scope": "environment"}),
     path("", include([*_values, *_runners]), {"scope": "repository"}),
 ]
 
@@ -43,5 +55,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("repositories/<row_name:owner>/<row_name:repository>", repositories.RepositoryView.as_view()),
     path("repositories/<row_name:owner>/<row_name:repository>/", include(_repository)),
     path("user/", include([*_values, *_runners]), {"scope": "user"}),
-    path("instance/", include(_runners), {"scope": "instance"}),
+    path("instance/", include([*_values, *_runners]), {"scope": "instance"}),
 ]

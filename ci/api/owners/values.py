@@ -18,7 +18,7 @@ from ci.models import Secret, Variable
 class SecretsView(ScopedView):
     @extend_schema(summary="List the names of secrets", tags=["secrets"], **pages(SecretShape, 403, 404))
     def get(self, request: Request, **names: Any) -> Response:
-        return self.page(Secret.objects.filter(**self.rows()).order_by("name"), SecretShape)
+        return self.page(Secret.objects.filter(**self.value_rows()).order_by("name"), SecretShape)
 
 
 class SecretView(ScopedView):
@@ -44,7 +44,7 @@ class SecretView(ScopedView):
 class VariablesView(ScopedView):
     @extend_schema(summary="List variables", tags=["variables"], **pages(VariableShape, 403, 404))
     def get(self, request: Request, **names: Any) -> Response:
-        return self.page(Variable.objects.filter(**self.rows()).order_by("name"), VariableShape)
+        return self.page(Variable.objects.filter(**self.value_rows()).order_by("name"), VariableShape)
 
 
 class VariableView(ScopedView):
