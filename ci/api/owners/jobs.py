@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.db.models.fields.json import KT
 from django.http import Http404, HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, OpenApiTypes, extend_schema
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -34,7 +35,8 @@ class JobOwnersView(OwnersView):
     def job(self, *, need: Need = can_read) -> Job:
         """Raises Http404, PermissionDenied."""
         repository = self.repository(need=need)
-        found = Job.objects.select_related("run").filter(run__repository=repository, pk=self.kwargs["job_id"]).first()
+        rows = Job.objects.select_related("run", "environment", "parent").annotate(uses=KT("definition__uses"))
+        found = rows.filter(run__repository=repository, pk=self.kwargs["job_id"]).first()
         if found is None:
             raise Http404(f"There is no such job in {repository}.")
         found.run.repository = repository

@@ -6,6 +6,7 @@ from typing import Any
 
 import django_filters
 from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KT
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
 from rest_framework import serializers
@@ -106,7 +107,8 @@ class RunJobsView(RunOwnersView):
         shape = _JobFilter(data=request.query_params)
         shape.is_valid(raise_exception=True)
         rows = Job.objects.filter(run=run, attempt=shape.validated_data.get("attempt", run.attempt))
-        rows = rows.select_related("run__repository__owner").defer("definition")
+        rows = rows.select_related("run__repository__owner", "environment").defer("definition")
+        rows = rows.annotate(uses=KT("definition__uses"))
         return self.page(rows.order_by("level", "key", "matrix_index"), JobShape)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
+from ci.lifecycle.fired_events import never_fired
 from ci.models import Environment, Job, RegistrationToken, Run, Runner, RunnerPhase, Secret, Step, Variable, Workflow
 from forge.models import Member, Repository
 
@@ -72,10 +73,18 @@ class RoleGiven(serializers.Serializer[Any]):
 class WorkflowShape(serializers.ModelSerializer[Workflow]):
     problems = serializers.ListField(child=serializers.DictField())
     events = serializers.ListField(child=serializers.CharField())
+    never_fired = serializers.SerializerMethodField(help_text="Those of its events that this server does not fire yet.")
 
     class Meta:
         model = Workflow
-        fields = ["id", "name", "path", "enabled", "on_default_branch", "events", "problems"]
+        fields = ["id", "name", "path", "enabled", "on_default_branch", "events", "never_fired", "problems"]
+
+    def get_never_fired(self, workflow: Workflow) -> list[str]:
+        return never_fired(workflow.events)
+
+
+class WorkflowChange(serializers.Serializer[Any]):
+    enabled = serializers.BooleanField(help_text="Whether events and people may start it.")
 
 
 class Dispatch(serializers.Serializer[Any]):
@@ -83,10 +92,24 @@ class Dispatch(serializers.Serializer[Any]):
     inputs = serializers.DictField(default=dict, help_text="By name, as the workflow declares them.")
 
 
+class RepositoryDispatch(serializers.Serializer[Any]):
+    event_type = serializers.CharField(max_length=100, help_text="What `types` of the trigger are compared with.")
+    client_payload = serializers.DictField(
+        default=dict, help_text="At most 10 properties; workflows read them as `github.event.client_payload`."
+    )
+
+
+class RunIds(serializers.Serializer[Any]):
+    run_ids = serializers.ListField(child=serializers.IntegerField(), help_text="The runs it started.")
+
+
 class RunShape(serializers.ModelSerializer[Run]):
     repository = serializers.CharField(read_only=True, help_text="owner/name")
     inputs = serializers.DictField()
     problems = serializers.ListField(child=serializers.DictField(), help_text="Of a startup failure.")
+    source_run_id = serializers.IntegerField(
+        allow_null=True, read_only=True, help_text="Of a workflow_run event: the run that caused it."
+    )
     html_url = serializers.SerializerMethodField()
 
     class Meta:
@@ -100,6 +123,7 @@ class RunShape(serializers.ModelSerializer[Run]):
             "attempt",
             "title",
             "event",
+            "source_run_id",
             "ref",
             "sha",
             "actor_name",
@@ -142,6 +166,13 @@ class JobShape(serializers.ModelSerializer[Job]):
     runs_on = serializers.ListField(child=serializers.CharField())
     needs = serializers.ListField(child=serializers.CharField())
     outputs = serializers.DictField()
+    parent_id = serializers.IntegerField(
+        allow_null=True, read_only=True, help_text="The call of a reusable workflow that it belongs to."
+    )
+    uses = serializers.CharField(
+        allow_null=True, read_only=True, help_text="Of a call: the workflow that it calls, as its file says it."
+    )
+    environment = serializers.SlugRelatedField(slug_field="name", read_only=True, allow_null=True)
     html_url = serializers.SerializerMethodField()
 
     class Meta:
@@ -149,10 +180,13 @@ class JobShape(serializers.ModelSerializer[Job]):
         fields = [
             "id",
             "run_id",
+            "parent_id",
             "attempt",
             "key",
             "name",
             "needs",
+            "uses",
+            "environment",
             "runs_on",
             "state",
             "conclusion",

@@ -34,6 +34,7 @@ _repository: list[URLPattern | URLResolver] = [
     path("workflows", workflows.WorkflowsView.as_view()),
     path("workflows/<row_name:file>", workflows.WorkflowView.as_view()),
     path("workflows/<row_name:file>/dispatches", workflows.DispatchView.as_view()),
+    path("dispatches", workflows.RepositoryDispatchView.as_view()),
     path("runs", runs.RunsView.as_view()),
     path("runs/<row_id:run_id>", runs.RunView.as_view()),
     path("runs/<row_id:run_id>/jobs", runs.RunJobsView.as_view()),

@@ -1,4 +1,4 @@
-"""Which workflows does a repository have, and how is one started by hand?"""
+"""Which workflows does a repository have, and how are they started and switched off?"""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from rest_framework.response import Response
 
 from ci.api.documentation import BODY, errors, pages
 from ci.api.owners.base import OwnersView
-from ci.api.owners.serializers import Dispatch, RunShape, WorkflowShape
-from ci.lifecycle.dispatch import dispatch_workflow
+from ci.api.owners.serializers import (
+    Dispatch,
+    RepositoryDispatch,
+    RunIds,
+    RunShape,
+    WorkflowChange,
+    WorkflowShape,
+)
+from ci.lifecycle.dispatch import dispatch_repository, dispatch_workflow
+from ci.lifecycle.workflow_switch import enable_workflow
 from ci.models import Workflow
 from forge.access import can_write
 from forge.models import Repository
@@ -42,6 +50,19 @@ class WorkflowView(OwnersView):
     def get(self, request: Request, owner: str, repository: str, file: str) -> Response:
         return Response(WorkflowShape(workflow_of(self.repository(), file)).data)
 
+    @extend_schema(
+        summary="Enable or disable a workflow",
+        description="A disabled one is started by nothing; runs that there are already go on.",
+        tags=["workflows"],
+        request=WorkflowChange,
+        responses={200: WorkflowShape, **errors(*BODY, 401, 403, 404, 409, 429)},
+    )
+    def patch(self, request: Request, owner: str, repository: str, file: str) -> Response:
+        found = workflow_of(self.repository(need=can_write), file)
+        given = self.given(WorkflowChange)
+        changed = enable_workflow(workflow_id=found.pk, actor=request.user, **given)
+        return Response(WorkflowShape(changed).data)
+
 
 class DispatchView(OwnersView):
     @extend_schema(
@@ -58,3 +79,17 @@ class DispatchView(OwnersView):
             repository=found, path=_FOLDER + file, ref=given["ref"], inputs=given["inputs"], actor=request.user
         )
         return Response(RunShape(run).data, status=201)
+
+
+class RepositoryDispatchView(OwnersView):
+    @extend_schema(
+        summary="Fire repository_dispatch",
+        description="At the workflows of the default branch.",
+        tags=["workflows"],
+        request=RepositoryDispatch,
+        responses={201: RunIds, **errors(*BODY, 401, 403, 404, 429)},
+    )
+    def post(self, request: Request, owner: str, repository: str) -> Response:
+        found = self.repository(need=can_write)
+        runs = dispatch_repository(repository=found, actor=request.user, **self.given(RepositoryDispatch))
+        return Response({"run_ids": [run.pk for run in runs]}, status=201)
