@@ -19,13 +19,15 @@ from ci.workflow.workflow import Definition
 DEFAULT_TIMEOUT_MINUTES = 360.0
 # 35 days, the longest a workflow run may take on GitHub.
 MAX_TIMEOUT_MINUTES = 35 * 24 * 60.0
+DEFAULT_CANCEL_MINUTES = 5.0
 MAX_LABELS = 50
 MAX_TEXT = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One job to run. `index` counts from 0 over `total` legs; `timeout_minutes` may be a fraction;
+    """One job to run. `index` counts from 0 over `total` legs; `timeout_minutes` may be a fraction, as may
+    `cancel_timeout_minutes`, what a cancelled job gets to end by itself;
     `environment_url` is still raw, as it may name what steps put out. A leg with a `call` runs no steps and needs no
     runner: its jobs are those of the called workflow (`calls.plan_call`)."""
 
@@ -42,6 +44,7 @@ class Leg:
     environment: str | None
     environment_url: str | None
     call: Call | None = None
+    cancel_timeout_minutes: float = DEFAULT_CANCEL_MINUTES
 
     @property
     def strategy(self) -> dict[str, Any]:
@@ -128,7 +131,8 @@ def _leg(
         labels=() if calls else labels(definition.get("runs-on"), contexts),
         fail_fast=fail_fast,
         max_parallel=max_parallel,
-        timeout_minutes=_timeout(definition.get("timeout-minutes"), contexts),
+        timeout_minutes=_minutes(definition, "timeout-minutes", contexts, DEFAULT_TIMEOUT_MINUTES),
+        cancel_timeout_minutes=_minutes(definition, "cancel-timeout-minutes", contexts, DEFAULT_CANCEL_MINUTES),
         continue_on_error=_flag(_rendered(definition.get("continue-on-error", False), contexts), "continue-on-error"),
         concurrency=evaluate_concurrency(definition.get("concurrency"), contexts),
         environment=environment,
@@ -175,13 +179,13 @@ def _max_parallel(value: object) -> int | None:
     return int(min(number, 10_000))
 
 
-def _timeout(raw: object, contexts: Contexts) -> float:
-    value = _rendered(raw, contexts)
+def _minutes(definition: Definition, key: str, contexts: Contexts, default: float) -> float:
+    value = _rendered(definition.get(key), contexts)
     if value is None or value == "":
-        return DEFAULT_TIMEOUT_MINUTES
-    number = _number(value, "timeout-minutes")
+        return default
+    number = _number(value, key)
     if number <= 0:
-        raise PlanError(f"timeout-minutes must be greater than 0, not {to_string(number)}")
+        raise PlanError(f"{key} must be greater than 0, not {to_string(number)}")
     return min(number, MAX_TIMEOUT_MINUTES)
 
 

@@ -290,3 +290,22 @@ def test_a_called_workflow_has_a_concurrency_of_its_own() -> None:
     called = opened("uses: ./b.yml", **{"b.yml": text}).jobs["deploy"]["called"]
     group = calls.concurrency(called, contexts={"github": {}, "inputs": {"x": 1}, "vars": {}})
     assert group is not None and group.group == "g-1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[",
+        "- a",
+        b"\xff\xfe",
+        "on: workflow_call",
+        "a: &a [*a]",
+        "x" * 2_000_000,
+        "on: {workflow_call: 5}\njobs: 3",
+    ],
+)
+def test_a_hostile_called_file_is_one_problem_of_the_call(text: str | bytes) -> None:
+    problems = refused("uses: ./b.yml", {"b.yml": text})
+    assert all(problem.message.startswith("Error from called workflow b.yml") for problem in problems)
+    assert {problem.line for problem in problems} == {4}

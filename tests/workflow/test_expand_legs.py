@@ -158,3 +158,10 @@ def test_an_empty_runs_on_says_so() -> None:
     definition = loaded("on: push\njobs: {b: {runs-on: '${{ github.nothing }}'}}").jobs["b"]
     with pytest.raises(PlanError, match="runs-on evaluated to an empty label"):
         expand(definition, contexts={"github": {}}, ancestors={}, cancelled=False, key="b")
+
+
+def test_a_cancelled_job_gets_the_minutes_it_asks_for_and_else_five() -> None:
+    assert expanded("").legs[0].cancel_timeout_minutes == 5.0
+    assert expanded("cancel-timeout-minutes: ${{ fromJSON('0.5') }}").legs[0].cancel_timeout_minutes == 0.5
+    with pytest.raises(PlanError, match="cancel-timeout-minutes must be greater than 0"):
+        expanded("cancel-timeout-minutes: 0")

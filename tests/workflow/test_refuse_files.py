@@ -66,8 +66,8 @@ REFUSED = {
     "an unknown need": (JOB + "    needs: [b]\n  c: {runs-on: x}\n", 5, 13, "Job 'a' depends on unknown job 'b'."),
     "only jobs with needs": (JOB + "    needs: a\n", 3, 3, "The workflow must contain at least one job with no"),
     "needs in a circle": (
-        JOB + "  b: {runs-on: x, needs: [a, c]}\n  c: {runs-on: x, needs: b}\n",
-        *(6, 26, "Job 'c' depends on job 'b' which creates a cycle in the dependency graph."),
+        JOB + "  b: {runs-on: x, needs: [a, b]}\n",
+        *(5, 30, "Job 'b' depends on job 'b' which creates a cycle in the dependency graph."),
     ),
     "an empty vector": (
         JOB + "    strategy: {matrix: {v: []}}\n",
@@ -234,3 +234,14 @@ def test_hostile_files_are_refused_quickly(name: str) -> None:
     problem = problems(text)[0]
     assert problem.message.startswith(message), problem
     assert time.monotonic() - started < 10
+
+
+def test_every_need_that_keeps_a_circle_from_starting_is_named() -> None:
+    found = problems(
+        JOB + "  b: {runs-on: x, needs: [a, c]}\n  c: {runs-on: x, needs: b}\n  d: {runs-on: x, needs: c}\n"
+    )
+    assert [(problem.line, problem.message.split(" which")[0]) for problem in found] == [
+        (5, "Job 'b' depends on job 'c'"),
+        (6, "Job 'c' depends on job 'b'"),
+        (7, "Job 'd' depends on job 'c'"),
+    ]

@@ -44,8 +44,8 @@ class Conversion:
         place = rule.place or place
         if isinstance(node, Scalar):
             return self._scalar(node, rule, place)
-        options = _options(rule)
-        if any(isinstance(option, Anything) for option in options):
+        options = rule.rules if isinstance(rule, Either) else (rule,)
+        if isinstance(options[0], Anything):
             return self._anything(node, place)
         if isinstance(node, Sequence):
             return self._sequence(node, options, place)
@@ -64,7 +64,7 @@ class Conversion:
 
     # --- scalars ------------------------------------------------------------------------------------------------------
     def _scalar(self, node: Scalar, rule: Rule, place: Place | None) -> object:
-        options = _options(rule)
+        options = rule.rules if isinstance(rule, Either) else (rule,)
         condition = place is not None and place.condition
         if isinstance(node.value, str) and _OPEN in node.value and not condition:
             # GitHub reads a lone text in ${{ }} as that text, also where no expression may be.
@@ -78,7 +78,7 @@ class Conversion:
             self._check(node, node.text, place)
         return self._literal(node, options)
 
-    def _expression(self, node: Scalar, options: list[Rule], place: Place | None) -> object:
+    def _expression(self, node: Scalar, options: tuple[Rule, ...], place: Place | None) -> object:
         text = str(node.value)
         if place is None:
             self._problem(node, f"A template expression is not allowed in this context: '{_short(text)}'")
@@ -107,7 +107,7 @@ class Conversion:
                 self._problem(node, message)
         return not known
 
-    def _literal(self, node: Scalar, options: list[Rule]) -> object:
+    def _literal(self, node: Scalar, options: tuple[Rule, ...]) -> object:
         for option in options:
             if _accepts(option, node.value):
                 self._bounds(node, option)
@@ -135,7 +135,7 @@ class Conversion:
         assert isinstance(node, Mapping)
         return {self._loose_key(key, place): self._anything(value, place) for key, value in node.pairs}
 
-    def _sequence(self, node: Sequence, options: list[Rule], place: Place | None) -> object:
+    def _sequence(self, node: Sequence, options: tuple[Rule, ...], place: Place | None) -> object:
         rule = next((option for option in options if isinstance(option, List)), None)
         if rule is None:
             self._problem(node, "A sequence was not expected")
@@ -145,17 +145,19 @@ class Conversion:
     def _mapping(self, node: Mapping, tables: list[Table], place: Place | None) -> dict[str, object]:
         result: dict[str, object] = {}
         unplaced: list[tuple[str, Node]] = []
+        full = self._problems.full
         for key, value in node.pairs:
-            if self._problems.full:
+            if full:
                 break
-            fitting = [table for table in tables if table.find(key.text)]
-            if fitting:
-                tables = fitting
-                unplaced.append((tables[0].find(key.text) or key.text, value))
+            known = [(name, table) for table in tables if (name := table.find(key.text))]
+            if known:
+                tables = [table for _, table in known] if len(known) < len(tables) else tables
+                unplaced.append((known[0][0], value))
             elif any(table.loose for table in tables):
                 unplaced.append((self._loose_key(key, place), value))
             else:
                 self._problem(key, f"Unexpected value '{_short(key.text)}'{_closest(key.text, tables)}")
+                full = self._problems.full
         for name, value in unplaced:
             result[name] = self._value(name, value, tables[0], place)
         self._missing(node, tables, {name for name, _ in unplaced})
@@ -203,10 +205,6 @@ class Conversion:
         self._problems.add(node.line, node.column, message, own=self._own)
 
 
-def _options(rule: Rule) -> list[Rule]:
-    return list(rule.rules) if isinstance(rule, Either) else [rule]
-
-
 def _accepts(rule: Rule, value: ScalarValue) -> bool:
     """Whether a scalar fits as it is, its type kept."""
     match rule:
@@ -233,7 +231,7 @@ def _closest(text: str, tables: list[Table]) -> str:
     return f". Did you mean '{near[0]}'?" if near else f". Known keys: {', '.join(names)}" if len(names) <= 20 else ""
 
 
-def _advice(node: Scalar, options: list[Rule], texts: list[Text]) -> str:
+def _advice(node: Scalar, options: tuple[Rule, ...], texts: list[Text]) -> str:
     """What to write instead, appended to GitHub's text."""
     values = [value for option in texts for value in option.values]
     if values:

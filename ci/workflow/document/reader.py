@@ -22,11 +22,6 @@ def path_size(path: str) -> int:
     return 26 + 2 * len(path)
 
 
-def text_size(text: str) -> int:
-    """What GitHub's estimate of a result counts for a text; anything else counts 24."""
-    return 50 + 2 * len(text)
-
-
 class _Refused(Exception):
     """The file cannot be read any further; the problem is recorded already."""
 
@@ -103,6 +98,7 @@ class _Reader:
         try:
             loader = yaml.CLoader(self._text)
             self._consume(loader)
+            self._hold(0, 0)
         except yaml.YAMLError as error:
             self._syntax_error(error)
         if self._root is None:
@@ -113,14 +109,13 @@ class _Reader:
         documents = 0
         while loader.check_event():
             event: Any = loader.get_event()
-            if self._problems.full:
-                raise _Refused
-            line, column = event.start_mark.line + 1, event.start_mark.column + 1
-            if not self._options.anchors and getattr(event, "anchor", None) is not None:
-                self._refuse(0, 0, f"Anchors are not currently supported. Remove the anchor '{event.anchor}'")
+            mark = event.start_mark
+            line, column = mark.line + 1, mark.column + 1
             if isinstance(event, yaml.ScalarEvent):
                 scalar = self._scalar(event, line, column)
-                self._count(scalar, line, column)
+                # Held against the bounds with the next collection or alias: scalars alone are bounded by the file.
+                self._total += 1
+                self._size += scalar.size
                 self._place_node(scalar, event.anchor)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                 self._open(event, line, column)
@@ -141,17 +136,18 @@ class _Reader:
             else:
                 value = resolve(text) if event.implicit[0] else text
         except ScalarError as error:
-            self._problems.add(line, column, str(error))
+            self._note(line, column, str(error))
             value = text
         if isinstance(value, str):
-            return Scalar(line, column, value, text, size=text_size(text))
+            # GitHub's estimate of a text; anything else counts 24.
+            return Scalar(line, column, value, text, size=50 + 2 * len(text))
         return Scalar(line, column, value, to_string(value))
 
     def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
         mapping = isinstance(event, yaml.MappingStartEvent)
         expected = "tag:yaml.org,2002:map" if mapping else "tag:yaml.org,2002:seq"
         if event.tag not in (None, "!", expected):
-            self._problems.add(line, column, f"Unexpected tag '{event.tag}'")
+            self._note(line, column, f"Unexpected tag '{event.tag}'")
         if len(self._stack) >= self._options.max_depth:
             self._refuse(line, column, self._too_deep())
         node = Mapping(line, column) if mapping else Sequence(line, column)
@@ -187,6 +183,9 @@ class _Reader:
         """Bound what the file stands for with every alias expanded, while it is read."""
         self._total += node.weight
         self._size += node.size
+        self._hold(line, column)
+
+    def _hold(self, line: int, column: int) -> None:
         if self._total > MAX_NODES or self._size > self._options.max_result_size:
             self._refuse(line, column, "Maximum object size exceeded: with aliases expanded it holds too many values")
 
@@ -198,23 +197,27 @@ class _Reader:
 
     def _place_node(self, node: Node, anchor: str | None) -> None:
         if anchor is not None:
+            if not self._options.anchors:
+                self._refuse(0, 0, f"Anchors are not currently supported. Remove the anchor '{anchor}'")
             self._anchors[anchor] = node
         if not self._stack:
             self._root = node
             return
         parent = self._stack[-1]
-        if isinstance(parent.node, Sequence):
-            parent.node.items.append(node)
+        into = parent.node
+        if isinstance(into, Sequence):
+            into.items.append(node)
         elif parent.key is None:
             assert isinstance(node, Scalar)
             self._key(parent, node)
         else:
             if not parent.refused:
-                parent.node.pairs.append((parent.key, node))
+                into.pairs.append((parent.key, node))
             parent.key = None
-        parent.node.weight += node.weight
-        parent.node.size += node.size
-        parent.node.height = max(parent.node.height, node.height + 1)
+        into.weight += node.weight
+        into.size += node.size
+        if node.height >= into.height:
+            into.height = node.height + 1
 
     def _key(self, parent: _Open, key: Scalar) -> None:
         """Take a key, or record that its pair is left out."""
@@ -223,9 +226,9 @@ class _Reader:
         parent.refused = key.text == "<<" or folded in parent.keys
         if key.text == "<<":
             message = "Unexpected value '<<'. Merge keys are not supported: write the keys out, or alias whole values"
-            self._problems.add(key.line, key.column, message)
+            self._note(key.line, key.column, message)
         elif folded in parent.keys:
-            self._problems.add(key.line, key.column, f"'{key.text}' is already defined")
+            self._note(key.line, key.column, f"'{key.text}' is already defined")
         parent.keys.add(folded)
 
     def _syntax_error(self, error: yaml.YAMLError) -> None:
@@ -245,6 +248,11 @@ class _Reader:
             self._refuse(line, source.index("\t") + 1, "A tab cannot indent YAML. Use spaces instead")
         details = ", ".join(part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
         self._refuse(line, column, f"The file is not valid YAML: {details}. Check indentation, quotes and brackets")
+
+    def _note(self, line: int, column: int, message: str) -> None:
+        self._problems.add(line, column, message)
+        if self._problems.full:
+            raise _Refused
 
     def _refuse(self, line: int, column: int, message: str) -> NoReturn:
         self._problems.add(line, column, message)

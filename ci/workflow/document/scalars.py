@@ -7,17 +7,19 @@ import re
 
 from ci.workflow.document.nodes import ScalarValue
 
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_TRUE = frozenset({"true", "True", "TRUE"})
-_FALSE = frozenset({"false", "False", "FALSE"})
+_WORDS: dict[str, ScalarValue] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
 _NAN = frozenset({".nan", ".NaN", ".NAN"})
-# What a number begins with: most texts are none, and need no closer look.
-_STARTS = frozenset("+-.0123456789")
+# What a number or one of these words begins with: most texts do not, and need no closer look.
+_STARTS = frozenset("+-.0123456789~nNtTfF")
 _TAG = "tag:yaml.org,2002:"
 # A double holds every integer up to here; beyond, GitHub's numbers lose digits and so do ours.
 _EXACT = 2**53
@@ -31,14 +33,10 @@ class ScalarError(ValueError):
 
 def resolve(text: str) -> ScalarValue:
     """The value of a plain scalar by the YAML 1.2 core schema: `on`, `yes` and `12_345` are strings."""
-    if text in _NULL:
-        return None
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    if text[0] not in _STARTS:
+    if text and text[0] not in _STARTS:
         return text
+    if text in _WORDS:
+        return _WORDS[text]
     number = _number(text)
     return text if number is None else number
 

@@ -64,6 +64,12 @@ class _Cache:
             self._keep(source, program)
         return program
 
+    def clear(self) -> None:
+        """Forget all programs, as a measurement of the first reading needs it."""
+        with self._lock:
+            self._programs.clear()
+            self._characters = 0
+
     def _keep(self, source: str, program: Program) -> None:
         with self._lock:
             if source not in self._programs:
@@ -77,6 +83,7 @@ class _Cache:
 
 _CACHE = _Cache(most_characters=400_000)
 load = _CACHE.get
+forget = _CACHE.clear
 
 
 def evaluate(

@@ -1,0 +1,110 @@
+"""How fast are workflow files loaded and planned, against GitHub's own engine on the same files in the same run?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ci.workflow import Event, Options, WorkflowErrors, legs, load, plan
+from ci.workflow.expressions import program, templates
+from tests.conformance.oracle_process import FOLDER, Absent, install
+
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "corpus"
+TIME = ["node", "--import", "./json_imports.mjs", "time.mjs"]
+ROUNDS = 5
+NODE_SECONDS = 300
+# Called workflows of other repositories are not part of the corpus.
+OPEN = Options(require_called=False)
+SIDE = 16
+Files = dict[str, str]
+
+
+def matrix_file() -> Files:
+    """A workflow whose one job has a matrix of 256 legs."""
+    values = ", ".join(str(number) for number in range(SIDE))
+    job = "{runs-on: x, name: 'leg ${{ matrix.a }} ${{ matrix.b }}', strategy: {matrix: {a: [$V], b: [$V]}}}"
+    return {"matrix.yml": f"on: push\njobs:\n  wide: {job.replace('$V', values)}\n"}
+
+
+def corpus() -> Files:
+    """The workflows of real repositories; small ones of our own where they are not here."""
+    found = sorted(path for path in CORPUS.glob("*/*") if path.suffix in {".yml", ".yaml"})
+    if not found:
+        step = "{run: 'echo ${{ github.sha }}', env: {A: '${{ github.ref }}'}}"
+        text = f"on: push\njobs:\n  a: {{runs-on: x, steps: [{', '.join([step] * 20)}]}}\n"
+        return {f"own-{number}.yml": text for number in range(200)}
+    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in found}
+
+
+def load_and_plan(files: Files) -> None:
+    """Load every file and plan it for each of its events."""
+    for path, text in files.items():
+        try:
+            workflow = load(path, {path: text}, options=OPEN)
+        except WorkflowErrors:
+            continue
+        for name in workflow.on:
+            plan(workflow, Event(name, {"ref": "refs/heads/main", "event_name": name, "event": {}}))
+
+
+def expand_matrix(files: Files) -> None:
+    """Load, plan and expand the file with the large matrix."""
+    ((path, text),) = files.items()
+    (job,) = plan(load(path, {path: text}), Event("push", {})).jobs
+    contexts: dict[str, object] = {"github": {}, "inputs": {}, "vars": {}, "needs": {}}
+    expansion = legs.expand(job.definition, contexts=contexts, ancestors={}, cancelled=False, key=job.key)
+    assert len(expansion.legs) == SIDE * SIDE
+
+
+def _forget() -> None:
+    """Empty what is remembered between files, so that every round does all the work; GitHub's engine keeps nothing."""
+    program.forget()
+    for value in vars(templates).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
+
+
+def ours(run: Callable[[Files], None], files: Files) -> float:
+    """The seconds of the best of some rounds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        _forget()
+        started = time.perf_counter()
+        run(files)
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def theirs(files: Files) -> float:
+    """The seconds of GitHub's parser for the same files, in the best of as many rounds; the first ones warm it up."""
+    question = json.dumps({"files": files, "rounds": ROUNDS})
+    answer = subprocess.run(TIME, cwd=FOLDER, input=question, capture_output=True, text=True, timeout=NODE_SECONDS)
+    answer.check_returncode()
+    return float(min(json.loads(answer.stdout)))
+
+
+def main() -> int:
+    """Print a table; 1 where we are slower than GitHub's engine, 0 also where that engine is not here."""
+    files = corpus()
+    work: list[tuple[str, Callable[[Files], None], Files]] = [
+        (f"load and plan {len(files)} files", load_and_plan, files),
+        ("load, plan and expand 256 legs", expand_matrix, matrix_file()),
+    ]
+    try:
+        install()
+        present = True
+    except Absent as absent:
+        print(f"GitHub's engine is not here: {absent}")
+        present = False
+    print(f"{'':34} {'ours':>10} {'GitHub':>10} {'ratio':>6}")
+    slower = False
+    for name, run, given in work:
+        mine = ours(run, given)
+        other = theirs(given) if present else float("nan")
+        print(f"{name:34} {mine * 1000:8.1f} ms {other * 1000:7.1f} ms {mine / other:6.2f}")
+        slower = slower or (run is load_and_plan and mine > other)
+    print("GitHub's packages read the matrix but do not expand it; its row shows what the 256 legs cost on top.")
+    return int(slower)
