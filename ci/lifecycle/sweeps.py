@@ -14,7 +14,7 @@ from django_q.tasks import async_task
 
 from ci.lifecycle import schedules
 from ci.lifecycle.errors import LifecycleError
-from ci.lifecycle.transitions import act_on_deadline, lose_job
+from ci.lifecycle.transitions import act_on_deadline, lose_job, settle
 from ci.models import ConcurrencyGroup, Heartbeat, Hold, Job, JobState, Log, RunState, Schedule
 from ci.storage import logs
 
@@ -49,13 +49,11 @@ def next_deadline() -> datetime | None:
 
 
 def settle_groups() -> int:
-    """A backstop for concurrency groups: settle each in which somebody waits."""
+    """A backstop for concurrency groups: settle each in which somebody waits. Here and now: tasks may be what fails."""
     waiting = ConcurrencyGroup.objects.filter(runs__state=RunState.WAITING).values_list("id", flat=True)
     held = Job.objects.filter(state=JobState.BLOCKED, hold=Hold.CONCURRENCY).values_list("concurrency_group", flat=True)
     groups = {group for group in [*waiting, *held] if group is not None}
-    for group in groups:
-        async_task("ci.lifecycle.tasks.settle_group", group)
-    return len(groups)
+    return _each(sorted(groups), settle)
 
 
 def seal_log(job_id: int) -> None:

@@ -2,7 +2,7 @@
 
 from django_q.models import OrmQ
 
-from ci.lifecycle import transitions
+from ci.lifecycle import sweeps, transitions
 from ci.models import ConcurrencyGroup, Run
 from tests.playground import Playground, jobs_of, states_of
 
@@ -52,6 +52,15 @@ def test_the_waiter_goes_when_the_holder_ends(playground: Playground) -> None:
     settle()
     assert outcomes(first, second) == ["success", "queued"]
     assert states_of(second) == {"deploy": "queued"}
+
+
+def test_the_watch_lets_the_waiter_go_where_the_task_was_lost(playground: Playground) -> None:
+    first, second = playground.run(workflow()), playground.run(workflow())
+    playground.assigned().begin().complete()
+    OrmQ.objects.all().delete()
+    assert sweeps.settle_groups() == 1
+    assert outcomes(first, second) == ["success", "queued"]
+    assert sweeps.settle_groups() == 0
 
 
 def test_cancel_in_progress_cancels_the_holder(playground: Playground) -> None:

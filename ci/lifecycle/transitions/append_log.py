@@ -28,7 +28,8 @@ def append_log(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[st
 
 @guarded
 def _append(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[str, str]]) -> logs.Appended:
-    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).first()
+    # In an order of its own: the model's joins the run, and would lock it after the job.
+    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).order_by("pk").first()
     if job is None:
         raise NotFound("There is no such job; its run may have been deleted.")
     check_token(job, token)

@@ -62,6 +62,7 @@ def repeat_claim(*, runner_id: int, poll_id: str) -> Assignment | None:
     job = (
         Job.objects.select_for_update(no_key=True)
         .filter(runner=runner_id, state=JobState.ASSIGNED, poll_id=poll_id)
+        .order_by("pk")  # the model's order joins the run, and would lock it too
         .first()
     )
     if job is None:

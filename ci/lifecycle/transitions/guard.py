@@ -82,7 +82,7 @@ def lock_job(job_id: int) -> tuple[Run, Job]:
     if run_id is None:
         raise NotFound("There is no such job; its run may have been deleted.")
     run = lock_run(run_id)
-    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).first()
+    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).order_by("pk").first()
     if job is None:
         raise NotFound("There is no such job; its run may have been deleted.")
     job.run = run
