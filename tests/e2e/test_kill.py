@@ -38,16 +38,14 @@ jobs:
 Victim = Callable[[Product], int]
 
 
-def worker_of(name: str, part: str) -> Victim:
+def below(name: str, part: str) -> Victim:
     """A process of that child's own, which it starts again itself."""
 
     def find(product: Product) -> int:
-        parent = product.child(name)
-        return eventually(
-            lambda: next((pid for pid in children_of(parent) if part in command_of(pid)), None),
-            seconds=30,
-            what=f"a worker of {name}",
-        )
+        def look() -> int | None:
+            return next((pid for pid in children_of(product.child(name)) if part in command_of(pid)), None)
+
+        return eventually(look, seconds=30, what=f"a process below {name}")
 
     return find
 
@@ -57,11 +55,12 @@ def child(name: str) -> Victim:
 
 
 VICTIMS = {
-    "a web worker": worker_of("uvicorn", "multiprocessing"),
+    "a web worker": below("uvicorn", "multiprocessing"),
     "all of web": child("uvicorn"),
-    "a task worker": worker_of("qcluster", "qcluster"),
+    "the guard of the task workers": below("qcluster", "qcluster"),
     "all of qcluster": child("qcluster"),
     "watch": child("manage.py watch"),
+    "a database connection": below("postgres", "forge"),
     "the database": child("postgres"),
 }
 
