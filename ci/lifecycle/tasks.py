@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci.lifecycle import pushes, workflow_runs
 from ci.lifecycle.transitions import settle
-from ci.storage import logs
+from ci.storage import log_orphans, logs
 
 
 def plan_push(push_id: int) -> None:
@@ -17,6 +17,10 @@ def fire_workflow_run(run_id: int, attempt: int, action: str) -> None:
 
 def settle_group(group_id: int) -> None:
     settle(group_id)
+
+
+def remove_orphaned_logs() -> None:
+    log_orphans.remove_orphans()
 
 
 def merge_log(job_id: int) -> None:

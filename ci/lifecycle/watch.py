@@ -10,6 +10,7 @@ from datetime import timedelta
 import psycopg
 from django.db import OperationalError, close_old_connections, connection
 from django.utils import timezone
+from django_q.tasks import async_task
 
 from ci.lifecycle import sweeps
 from ci.lifecycle.events import DEADLINE_SET
@@ -23,6 +24,7 @@ LEADER_LOCK = 0x466F726765
 STANDBY_SECONDS = 2.0
 LONGEST_SLEEP_SECONDS = 10.0
 BACKSTOP = timedelta(seconds=30)
+TIDY = timedelta(days=1)
 
 
 class Watch:
@@ -57,7 +59,7 @@ class Watch:
 
     def _lead(self, session: psycopg.Connection[tuple[object, ...]]) -> None:
         session.execute(f"LISTEN {DEADLINE_SET}")
-        last_backstop = timezone.now() - BACKSTOP
+        last_backstop, last_tidy = timezone.now() - BACKSTOP, timezone.now() - TIDY
         while not self._stopped.is_set():
             close_old_connections()
             sweeps.sweep()
@@ -65,6 +67,9 @@ class Watch:
                 sweeps.settle_groups()
                 receive.repair()
                 last_backstop = timezone.now()
+            if timezone.now() - last_tidy >= TIDY:
+                async_task("ci.lifecycle.tasks.remove_orphaned_logs")
+                last_tidy = timezone.now()
             self._sleep(session)
 
     def _sleep(self, session: psycopg.Connection[tuple[object, ...]]) -> None:
