@@ -38,12 +38,12 @@ INSTALLED_APPS = [
     "csp",
     "django_filters",
     "django_htmx",
+    "ci.apps.CiConfig",  # before django_q: its command qcluster wins
     "django_q",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "rest_framework",
     "forge.apps.ForgeConfig",
-    "ci.apps.CiConfig",
 ]
 
 MIDDLEWARE = [

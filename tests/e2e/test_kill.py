@@ -50,6 +50,10 @@ def below(name: str, part: str) -> Victim:
     return find
 
 
+def grandchild(name: str) -> Victim:
+    return lambda product: children_of(below(name, name)(product))[0]
+
+
 def child(name: str) -> Victim:
     return lambda product: product.child(name)
 
@@ -57,6 +61,7 @@ def child(name: str) -> Victim:
 VICTIMS = {
     "a web worker": below("uvicorn", "multiprocessing"),
     "all of web": child("uvicorn"),
+    "a task worker": grandchild("qcluster"),
     "the guard of the task workers": below("qcluster", "qcluster"),
     "all of qcluster": child("qcluster"),
     "watch": child("manage.py watch"),
