@@ -31,7 +31,7 @@ def build(
         permissions=value.get("permissions"),
         jobs=jobs,
         run_name=value.get("run-name") or None,
-        schedules=tuple((entry["cron"], entry.get("timezone")) for entry in schedule or []),
+        schedules=tuple((entry["cron"], entry.get("timezone")) for entry in schedule or [] if entry and "cron" in entry),
         dispatch_inputs={name: dispatch_input(definition or {}) for name, definition in dispatch.items()},
         source=sources[path],
         sources=sources,
@@ -72,8 +72,9 @@ def triggers(on: object) -> dict[str, Definition]:
         for item in on:
             found.update(triggers(item))
         return found
-    assert isinstance(on, dict)
-    return {name: _event(config) if isinstance(config, dict) else {} for name, config in on.items()}
+    # Anything else was refused, if perhaps not by GitHub's parser, after whose judgement the rest may be looked at.
+    configs = on.items() if isinstance(on, dict) else ()
+    return {name: _event(config) if isinstance(config, dict) else {} for name, config in configs}
 
 
 def _event(config: Definition) -> Definition:

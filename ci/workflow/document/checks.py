@@ -114,7 +114,9 @@ def _jobs(jobs: Mapping, converted: dict[str, Any], problems: Problems) -> None:
         if isinstance(job, Mapping):
             wanted[key.text] = [(need.text, need) for need in _scalars(job.get("needs")) if need.text]
             _job(job, converted.get(key.text), problems)
-    _needs(jobs, wanted, problems)
+    if not (problems.github_only and problems):
+        # GitHub stops here too, and would have people ask twice.
+        _needs(jobs, wanted, problems)
 
 
 def _scalars(node: Node | None) -> Iterator[Scalar]:
@@ -250,15 +252,16 @@ def _steps(steps: Sequence, problems: Problems) -> None:
         uses = step.get("uses")
         if isinstance(uses, Scalar) and uses.text and not _is_action(uses.text):
             message = f"Expected format {{org}}/{{repo}}[/path]@ref. Actual '{uses.text}'"
-            problems.add(uses.line, uses.column, message, own=True)
+            problems.add(uses.line, uses.column, message)
 
 
 def _is_action(uses: str) -> bool:
+    """As actions/runner judges it, but that it does not know `$/` yet, as GitHub's other parser does."""
     if uses.startswith(("./", ".\\", "$/", "docker://")):
         return True
-    name, _, version = uses.partition("@")
-    parts = name.replace("\\", "/").split("/")
-    return bool(version) and len(parts) >= 2 and all(parts[:2])
+    name, *versions = uses.split("@")
+    parts = [part for part in name.replace("\\", "/").split("/") if part]
+    return len(versions) == 1 and bool(versions[0]) and len(parts) >= 2
 
 
 def _reusable(uses: Scalar, problems: Problems) -> None:
