@@ -86,7 +86,8 @@ class Job(models.Model):
     version = models.PositiveIntegerField(default=0)
 
     class Meta:
-        ordering = ["run", "level", "key", "matrix_index"]
+        # By the column: the relation would bring the run in, and lock it with the job.
+        ordering = ["run_id", "level", "key", "matrix_index"]
         constraints = [
             models.UniqueConstraint(
                 fields=["run", "attempt", "parent", "key", "matrix_index"],
@@ -197,7 +198,7 @@ class Step(models.Model):
     summary = models.TextField(blank=True)
 
     class Meta:
-        ordering = ["job", "number"]
+        ordering = ["job_id", "number"]
         constraints = [
             models.UniqueConstraint(fields=["job", "number"], name="step_once_a_job"),
             models.CheckConstraint(

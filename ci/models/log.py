@@ -30,7 +30,7 @@ class LogChunk(models.Model):
     data = models.BinaryField()
 
     class Meta:
-        ordering = ["job", "first_line"]
+        ordering = ["job_id", "first_line"]
         constraints = [
             models.UniqueConstraint(fields=["job", "first_line"], name="log_chunk_once_an_offset"),
             models.CheckConstraint(condition=Q(line_count__gt=0), name="log_chunk_not_empty"),
