@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import yaml
@@ -24,18 +24,6 @@ def path_size(path: str) -> int:
 
 class _Refused(Exception):
     """The file cannot be read any further; the problem is recorded already."""
-
-
-@dataclass(slots=True)
-class _Open:
-    """A collection that still waits for its end."""
-
-    node: Mapping | Sequence
-    anchor: str | None
-    flow: bool
-    key: Scalar | None = None
-    refused: bool = False
-    keys: set[str] = field(default_factory=set)
 
 
 def read(text: str | bytes, problems: Problems, options: Options = DEFAULTS) -> Node | None:
@@ -83,53 +71,68 @@ def _place(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
+def _start(event: Any) -> tuple[int, int]:
+    mark = event.start_mark
+    return mark.line + 1, mark.column + 1
+
+
+def _nothing() -> None:
+    """Stands for the events before there are any."""
+
+
 class _Reader:
+    """Reads event by event and down into collections; `depth` says how many of them are open."""
+
     def __init__(self, text: str, problems: Problems, options: Options) -> None:
         self._text = text
         self._options = options
         self._problems = problems
         self._anchors: dict[str, Node] = {}
-        self._stack: list[_Open] = []
-        self._root: Node | None = None
         self._total = 0
         self._size = path_size(problems.path)
+        self._next: Callable[[], Any] = _nothing
 
     def document(self) -> Node:
+        root: Node | None = None
         try:
             loader = yaml.CLoader(self._text)
-            self._consume(loader)
+            self._next = loader.get_event
+            root = self._only_document()
             self._hold(0, 0)
         except yaml.YAMLError as error:
             self._syntax_error(error)
-        if self._root is None:
+        if root is None:
             self._refuse(1, 1, "The file is empty. Write at least `on:` and `jobs:`")
-        return self._root
+        return root
 
-    def _consume(self, loader: yaml.CLoader) -> None:
+    def _only_document(self) -> Node | None:
+        """The root node of the one document; None where there is none."""
+        root: Node | None = None
         documents = 0
-        while loader.check_event():
-            event: Any = loader.get_event()
-            mark = event.start_mark
-            line, column = mark.line + 1, mark.column + 1
-            if isinstance(event, yaml.ScalarEvent):
-                scalar = self._scalar(event, line, column)
-                # Held against the bounds with the next collection or alias: scalars alone are bounded by the file.
-                self._total += 1
-                self._size += scalar.size
-                self._place_node(scalar, event.anchor)
-            elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-                self._open(event, line, column)
-            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-                self._close()
-            elif isinstance(event, yaml.AliasEvent):
-                self._alias(event, line, column)
-            elif isinstance(event, yaml.DocumentStartEvent):
+        while True:
+            event = self._next()
+            if isinstance(event, yaml.StreamEndEvent):
+                return root
+            if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
+                    line, column = _start(event)
                     self._refuse(line, column, "The file holds a second YAML document. Keep one workflow per file")
+                root = self._node(self._next(), 0)
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int, column: int) -> Scalar:
+    def _node(self, event: Any, depth: int) -> Node:
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(event, depth)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(event, depth)
+        return self._alias(event, depth)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         text = event.value
+        mark: Any = event.start_mark
+        line, column = mark.line + 1, mark.column + 1
         try:
             if event.tag is not None:
                 value = resolve_tagged(text, event.tag)
@@ -140,44 +143,109 @@ class _Reader:
             value = text
         if isinstance(value, str):
             # GitHub's estimate of a text; anything else counts 24.
-            return Scalar(line, column, value, text, size=50 + 2 * len(text))
-        return Scalar(line, column, value, to_string(value))
+            size = 50 + 2 * len(text)
+            node = Scalar(line, column, value, text, size=size)
+        else:
+            size = 24
+            node = Scalar(line, column, value, to_string(value))
+        # Held against the bounds with the next collection or alias: scalars alone are bounded by the file.
+        self._total += 1
+        self._size += size
+        if event.anchor is not None:
+            self._remember(event.anchor, node)
+        return node
 
-    def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
-        mapping = isinstance(event, yaml.MappingStartEvent)
-        expected = "tag:yaml.org,2002:map" if mapping else "tag:yaml.org,2002:seq"
-        if event.tag not in (None, "!", expected):
-            self._note(line, column, f"Unexpected tag '{event.tag}'")
-        if len(self._stack) >= self._options.max_depth:
-            self._refuse(line, column, self._too_deep())
-        node = Mapping(line, column) if mapping else Sequence(line, column)
-        self._count(node, line, column)
-        if self._awaits_key():
-            self._refuse(line, column, f"A {'mapping' if mapping else 'sequence'} was not expected as a key")
-        self._stack.append(_Open(node, event.anchor, flow=bool(event.flow_style)))
+    def _mapping(self, start: yaml.MappingStartEvent, depth: int) -> Mapping:
+        node = Mapping(*_start(start))
+        self._enter(start, node, depth, "tag:yaml.org,2002:map")
+        keys: set[str] = set()
+        height = -1
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else self._odd_key(event, depth)
+            refused = self._refused(key, keys)
+            value = self._node(self._next(), depth + 1)
+            if not refused:
+                node.pairs.append((key, value))
+            node.weight += key.weight + value.weight
+            node.size += key.size + value.size
+            if value.height > height:
+                height = value.height
+        if keys:
+            node.height = max(height, 0) + 1
+        if node.pairs and not start.flow_style:
+            # Where an anchor stands in front, libyaml would give its place.
+            first = node.pairs[0][0]
+            node.line, node.column = first.line, first.column
+        if start.anchor is not None:
+            self._remember(start.anchor, node)
+        return node
+
+    def _sequence(self, start: yaml.SequenceStartEvent, depth: int) -> Sequence:
+        node = Sequence(*_start(start))
+        self._enter(start, node, depth, "tag:yaml.org,2002:seq")
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            item = self._node(event, depth + 1)
+            node.items.append(item)
+            node.weight += item.weight
+            node.size += item.size
+            if item.height >= node.height:
+                node.height = item.height + 1
+        if start.anchor is not None:
+            self._remember(start.anchor, node)
+        return node
+
+    def _enter(self, event: yaml.CollectionStartEvent, node: Node, depth: int, tag: str) -> None:
+        """Check a collection that begins."""
+        if event.tag not in (None, "!", tag):
+            self._note(node.line, node.column, f"Unexpected tag '{event.tag}'")
+        if depth >= self._options.max_depth:
+            self._refuse(node.line, node.column, self._too_deep())
+        self._count(node, node.line, node.column)
         if event.anchor is not None:
             # An alias inside its own anchor would never end.
             self._anchors.pop(event.anchor, None)
 
-    def _close(self) -> None:
-        closed = self._stack.pop()
-        node = closed.node
-        if isinstance(node, Mapping) and node.pairs and not closed.flow:
-            # Where an anchor stands in front, libyaml would give its place.
-            node.line, node.column = node.pairs[0][0].line, node.pairs[0][0].column
-        self._place_node(node, closed.anchor)
+    def _odd_key(self, event: Any, depth: int) -> Scalar:
+        """The text that an alias as a key stands for; a collection is none."""
+        line, column = _start(event)
+        if not isinstance(event, yaml.AliasEvent):
+            kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence"
+            self._refuse(line, column, f"A {kind} was not expected as a key")
+        key = self._alias(event, depth + 1)
+        if not isinstance(key, Scalar):
+            self._refuse(line, column, "A mapping key must be a text")
+        return key
 
-    def _alias(self, event: yaml.AliasEvent, line: int, column: int) -> None:
+    def _refused(self, key: Scalar, keys: set[str]) -> bool:
+        """Whether the pair of a key is left out; a problem is recorded then."""
+        text = key.text
+        folded = text.casefold()
+        if text == "<<":
+            message = "Unexpected value '<<'. Merge keys are not supported: write the keys out, or alias whole values"
+            self._note(key.line, key.column, message)
+        elif folded in keys:
+            self._note(key.line, key.column, f"'{text}' is already defined")
+        else:
+            keys.add(folded)
+            return False
+        keys.add(folded)
+        return True
+
+    def _alias(self, event: yaml.AliasEvent, depth: int) -> Node:
+        line, column = _start(event)
         name = str(event.anchor)
         node = self._anchors.get(name)
         if node is None:
             self._refuse(line, column, f"The alias '*{name}' has no finished anchor '&{name}' above it")
         self._count(node, line, column)
-        if len(self._stack) + node.height > self._options.max_depth:
+        if depth + node.height > self._options.max_depth:
             self._refuse(line, column, self._too_deep())
-        if self._awaits_key() and not isinstance(node, Scalar):
-            self._refuse(line, column, "A mapping key must be a text")
-        self._place_node(node, None)
+        return node
+
+    def _remember(self, anchor: str, node: Node) -> None:
+        if not self._options.anchors:
+            self._refuse(0, 0, f"Anchors are not currently supported. Remove the anchor '{anchor}'")
+        self._anchors[anchor] = node
 
     def _count(self, node: Node, line: int, column: int) -> None:
         """Bound what the file stands for with every alias expanded, while it is read."""
@@ -191,45 +259,6 @@ class _Reader:
 
     def _too_deep(self) -> str:
         return f"Maximum object depth exceeded. Nest at most {self._options.max_depth} values"
-
-    def _awaits_key(self) -> bool:
-        return bool(self._stack) and isinstance(self._stack[-1].node, Mapping) and self._stack[-1].key is None
-
-    def _place_node(self, node: Node, anchor: str | None) -> None:
-        if anchor is not None:
-            if not self._options.anchors:
-                self._refuse(0, 0, f"Anchors are not currently supported. Remove the anchor '{anchor}'")
-            self._anchors[anchor] = node
-        if not self._stack:
-            self._root = node
-            return
-        parent = self._stack[-1]
-        into = parent.node
-        if isinstance(into, Sequence):
-            into.items.append(node)
-        elif parent.key is None:
-            assert isinstance(node, Scalar)
-            self._key(parent, node)
-        else:
-            if not parent.refused:
-                into.pairs.append((parent.key, node))
-            parent.key = None
-        into.weight += node.weight
-        into.size += node.size
-        if node.height >= into.height:
-            into.height = node.height + 1
-
-    def _key(self, parent: _Open, key: Scalar) -> None:
-        """Take a key, or record that its pair is left out."""
-        parent.key = key
-        folded = key.text.casefold()
-        parent.refused = key.text == "<<" or folded in parent.keys
-        if key.text == "<<":
-            message = "Unexpected value '<<'. Merge keys are not supported: write the keys out, or alias whole values"
-            self._note(key.line, key.column, message)
-        elif folded in parent.keys:
-            self._note(key.line, key.column, f"'{key.text}' is already defined")
-        parent.keys.add(folded)
 
     def _syntax_error(self, error: yaml.YAMLError) -> None:
         mark = getattr(error, "problem_mark", None)
