@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.safestring import SafeString
@@ -16,6 +17,7 @@ from ci.models import ACTIVE_STATES, Job, Run, Step, StepState
 from ci.storage import logs
 from ci.storage.logs import LogLost
 from ci.web import log
+from ci.web.call import about_call
 from ci.web.log import Cursor, Shown
 from ci.web.pages import MAX_ID, around, posted_version, tell
 from ci.web.run import STOP_POLLING, frame, load_run
@@ -30,6 +32,10 @@ def job(request: HttpRequest, owner: str, name: str, run_id: int, job_id: int) -
     repository = get_repository(request, owner, name)
     run = load_run(repository, run_id)
     found = load_job(run, job_id)
+    if found.uses:  # type: ignore[attr-defined]  # annotated by load_job
+        context = frame(request, repository, run, attempt=found.attempt)
+        context |= about_call(run, found, context["jobs"]) | {"chosen_id": found.pk}
+        return render(request, "ci/call.html", context)
     source = source_of(found)
     steps = steps_of(source)
     window = log.window(request, source, steps)
@@ -133,8 +139,9 @@ def load_job(run: Run, job_id: int) -> Job:
     """Raises Http404 where the run has no such job."""
     if job_id > MAX_ID:
         raise Http404("There is no such job.")
-    rows = Job.objects.select_related("carried_from", "runner", "cancelled_by", "label_set")
-    found = get_object_or_404(rows.defer("definition", "carried_from__definition"), pk=job_id, run=run)
+    rows = Job.objects.select_related("carried_from", "parent", "environment", "runner", "cancelled_by", "label_set")
+    rows = rows.defer("definition", "carried_from__definition", "parent__definition", "parent__outputs")
+    found = get_object_or_404(rows.annotate(uses=KT("definition__uses")), pk=job_id, run=run)
     found.run = run
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,11 @@ from forge.models import Repository
 LINES_AROUND = 2
 MOST_PROBLEMS = 50
 MOST_CHARACTERS = 300
+
+# A problem in a called file stands where it is called, and says in GitHub's words where it is itself.
+_CALLED = re.compile(
+    r"Error from called workflow (?P<path>.+?) \(Line: (?P<line>\d{1,9}), Col: (?P<column>\d{1,9})\): "
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,15 +38,28 @@ def marked_file(repository: Repository, workflow: Workflow) -> list[dict[str, An
 
 
 def mark(repository: Repository, sha: str, problems: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each problem as `path`, `line`, `column`, `message`, and an `excerpt` of (number, text, is the line, caret)."""
+    """Each problem as its `message` and its `places`: where it is, and where in a file that is called from there."""
     files: dict[str, list[str]] = {}
     found = []
     for problem in problems[:MOST_PROBLEMS]:
-        path, line, column = problem["path"], int(problem["line"] or 0), int(problem["column"] or 0)
-        if path not in files:
-            files[path] = _lines(repository, sha, path)
-        found.append({**problem, "sha": sha, "excerpt": _excerpt(files[path], line, column)})
+        places = [_place(repository, sha, files, problem["path"], problem["line"], problem["column"])]
+        called = _CALLED.match(problem["message"])
+        # What another repository's file says is for those to see who may read that repository.
+        if called is not None and "@" not in called["path"]:
+            places.append(_place(repository, sha, files, called["path"], called["line"], called["column"]))
+        found.append({"message": problem["message"], "places": places})
     return found
+
+
+def _place(
+    repository: Repository, sha: str, files: dict[str, list[str]], path: str, line: Any, column: Any
+) -> dict[str, Any]:
+    """`path`, `line`, `column`, `sha`, and an `excerpt` of (number, text, is the line, caret). Keeps what it reads."""
+    line, column = int(line or 0), int(column or 0)
+    if path not in files:
+        files[path] = _lines(repository, sha, path)
+    excerpt = _excerpt(files[path], line, column)
+    return {"path": path, "line": line, "column": column, "sha": sha, "excerpt": excerpt}
 
 
 def _lines(repository: Repository, sha: str, path: str) -> list[str]:

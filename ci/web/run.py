@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import Any
 
+from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ci.lifecycle.transitions import approve_run, cancel_run, rerun
 from ci.models import Event, Job, JobState, Run, RunAttempt
+from ci.web.call import about_call
+from ci.web.job_tree import by_level, own_work
 from ci.web.pages import MAX_ID, around, number, paged, posted_version, tell
 from ci.web.run_summary import summary
 from forge.access import can_write
@@ -21,6 +23,8 @@ from forge.web.loading import get_repository
 
 # htmx stops asking once it is answered so.
 STOP_POLLING = 286
+_LONG = ("payload", "env", "defaults", "permissions")
+_LONG_OF_SOURCE = tuple(f"source_run__{name}" for name in (*_LONG, "inputs", "problems"))
 
 
 @require_safe
@@ -41,6 +45,8 @@ def run_status(request: HttpRequest, owner: str, name: str, run_id: int) -> Http
     context["changed"] = request.GET.get("seen") != context["seen"]
     if context["changed"] and context["chosen_id"] is None:
         context |= summary(found, context["jobs"], attempt=found.attempt)
+    elif context["changed"]:
+        context |= _chosen_call(found, context["jobs"], context["chosen_id"])
     return render(request, "ci/_run_status.html", context, status=STOP_POLLING if found.is_ended else 200)
 
 
@@ -88,7 +94,7 @@ def load_run(repository: Repository, run_id: int) -> Run:
     if run_id > MAX_ID:
         raise Http404("There is no such run.")
     found = get_object_or_404(
-        Run.objects.select_related("concurrency_group").defer("payload", "env", "defaults", "permissions"),
+        Run.objects.select_related("concurrency_group", "source_run").defer(*_LONG, *_LONG_OF_SOURCE),
         pk=run_id,
         repository=repository,
     )
@@ -109,6 +115,7 @@ def asked_attempt(request: HttpRequest, found: Run) -> int:
 def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: int) -> dict[str, Any]:
     """What the pages of a run and of its jobs show alike: header, actions, the list of jobs."""
     jobs = jobs_of(found, attempt)
+    work = own_work(jobs)
     earlier = list(RunAttempt.objects.filter(run=found)) if found.attempt > 1 else []
     is_newest = attempt == found.attempt
     return around(
@@ -120,8 +127,9 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
         is_newest=is_newest,
         live=is_newest and not found.is_ended,
         jobs=jobs,
-        levels=[(level, list(group)) for level, group in groupby(jobs, key=lambda job: job.level)],
-        ended_count=sum(job.is_ended for job in jobs),
+        levels=by_level(jobs),
+        job_count=len(work),
+        ended_count=sum(job.is_ended for job in work),
         cancelling=any(job.outcome == "cancelling" for job in jobs),
         has_failed=any(job.conclusion in ("failure", "cancelled") for job in jobs),
         may_act=is_newest and can_write(request.user, repository),
@@ -130,11 +138,17 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
 
 
 def jobs_of(found: Run, attempt: int) -> list[Job]:
-    rows = Job.objects.filter(run=found, attempt=attempt).defer("definition", "outputs")
-    jobs = list(rows.order_by("level", "key", "matrix_index"))
+    rows = Job.objects.filter(run=found, attempt=attempt).defer("definition", "outputs", "call_inputs")
+    jobs = list(rows.annotate(uses=KT("definition__uses")).order_by("level", "key", "matrix_index"))
     for job in jobs:
         job.run = found
     return jobs
+
+
+def _chosen_call(found: Run, jobs: Sequence[Job], job_id: int) -> dict[str, Any]:
+    """What changes on the page of a call; nothing where another kind of job is shown."""
+    call = next((job for job in jobs if job.pk == job_id and job.uses), None)  # type: ignore[attr-defined]
+    return {} if call is None else about_call(found, call, jobs)
 
 
 def _fingerprint(found: Run, jobs: Sequence[Job]) -> str:

@@ -10,7 +10,9 @@ from django.db.models import Q
 from django.utils.safestring import SafeString
 
 from ci.models import Event, Job, Run, Step
+from ci.web.job_tree import own_work
 from ci.web.problems import marked_problems
+from ci.web.runs import listed
 from forge.web.markdown import render as render_markdown
 
 MOST_FAILED = 20
@@ -18,6 +20,7 @@ MOST_ANNOTATIONS = 50
 MOST_SUMMARIES = 20
 MOST_SUMMARY_CHARACTERS = 256 * 1024
 MOST_EVENTS = 30
+MOST_CAUSED = 20
 _LEVELS = {"error": 0, "warning": 1, "notice": 2}
 
 
@@ -31,14 +34,18 @@ def summary(run: Run, jobs: Sequence[Job], *, attempt: int) -> dict[str, Any]:
     reports = [(sources[step.job_id], step) for step in steps]
     newest_first = Event.objects.filter(run=run).select_related("job").defer("job__definition", "job__outputs")
     events = list(newest_first.order_by("-id")[: MOST_EVENTS + 1])
+    # A call fails and is cancelled with its jobs: those are told of, not it too.
+    work = own_work(jobs)
+    told = {job.pk for job in work} | {job.pk for job in jobs if job.end_note}
     return {
         "problems": marked_problems(run),
-        "failed": _failed(jobs, reports)[:MOST_FAILED],
-        "cancel_notes": Counter(_cancel_note(job) for job in jobs if job.conclusion == "cancelled").most_common(5),
+        "failed": _failed([job for job in jobs if job.pk in told], reports)[:MOST_FAILED],
+        "cancel_notes": Counter(_cancel_note(job) for job in work if job.conclusion == "cancelled").most_common(5),
         **annotations_of(reports),
         "summaries": summaries_of(reports),
         "events": events[:MOST_EVENTS],
         "more_events": len(events) > MOST_EVENTS,
+        "caused": list(listed(run.repository).filter(source_run=run)[:MOST_CAUSED]),
     }
 
 

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ci.lifecycle.fired_events import never_fired
 from ci.models import Run, Workflow
 from ci.web.filters import RunFilters
 from ci.web.pages import around, paged
@@ -23,7 +24,13 @@ def runs(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     return render(
         request,
         "ci/runs.html",
-        around(repository, workflows=workflows, filters=filters, page_obj=found),
+        around(
+            repository,
+            workflows=workflows,
+            filters=filters,
+            page_obj=found,
+            unfired=[(row, events) for row in workflows if (events := never_fired(row.events))],
+        ),
     )
 
 

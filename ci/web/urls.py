@@ -23,6 +23,7 @@ _actions: list[URLPattern | URLResolver] = [
     path("", runs.runs, name="runs"),
     path("workflows/<str:file>/", workflows.workflow, name="workflow"),
     path("workflows/<str:file>/dispatch/", workflows.workflow_dispatch, name="workflow_dispatch"),
+    path("workflows/<str:file>/switch/", workflows.workflow_switch, name="workflow_switch"),
     path("workflows/<str:file>/badge.svg", badge.badge, name="badge"),
     path("runs/<int:run_id>/", include(_run)),
 ]

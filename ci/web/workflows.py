@@ -1,20 +1,23 @@
-"""What is this workflow: its runs, its schedules, what is wrong with its file, and how to start it by hand?"""
+"""What is this workflow: its runs, schedules, problems, and how is it started by hand, disabled and enabled?"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ci.lifecycle.dispatch import dispatch_workflow, document_at
 from ci.lifecycle.errors import InvalidInput, LifecycleError
+from ci.lifecycle.fired_events import never_fired
+from ci.lifecycle.workflow_switch import enable_workflow
 from ci.models import Schedule, Workflow
 from ci.web.dispatch_form import DispatchForm
 from ci.web.filters import RunFilters
-from ci.web.pages import around, paged
+from ci.web.pages import around, paged, tell
 from ci.web.problems import marked_file
 from ci.web.runs import known_workflows, listed
 from forge.access import can_write
@@ -55,6 +58,23 @@ def workflow_dispatch(request: HttpRequest, owner: str, name: str, file: str) ->
     return redirect(run)
 
 
+@require_POST
+def workflow_switch(request: HttpRequest, owner: str, name: str, file: str) -> HttpResponse:
+    """To where the form says, not to the other side: two people who press it at once mean the same."""
+    repository = get_repository(request, owner, name, need=can_write)
+    found = load_workflow(repository, file)
+    if request.POST.get("enabled") not in ("0", "1"):
+        raise SuspiciousOperation("The form did not say whether to enable or disable.")
+    enabled = request.POST["enabled"] == "1"
+
+    def turn() -> str:
+        enable_workflow(workflow_id=found.pk, enabled=enabled, actor=request.user)
+        return f"{found.name} is enabled." if enabled else f"{found.name} is disabled: nothing starts it."
+
+    tell(request, turn)
+    return redirect("workflow", repository.owner.username, repository.name, file)
+
+
 def load_workflow(repository: Repository, file: str) -> Workflow:
     """Raises Http404 where neither the default branch nor any run has such a file."""
     if "\0" in file or len(file) > 255:
@@ -69,6 +89,7 @@ def load_workflow(repository: Repository, file: str) -> Workflow:
 def _page(request: HttpRequest, repository: Repository, found: Workflow) -> dict[str, Any]:
     workflows = known_workflows(repository)
     filters = RunFilters(request.GET if request.method != "POST" else {}, workflows=workflows, fixed_workflow=True)
+    may_write = can_write(request.user, repository)
     dispatched = "workflow_dispatch" in found.events or "ref" in request.GET or request.method == "POST"
     return around(
         repository,
@@ -79,7 +100,9 @@ def _page(request: HttpRequest, repository: Repository, found: Workflow) -> dict
         page_obj=paged(request, filters.apply(listed(repository).filter(workflow=found))),
         schedules=list(Schedule.objects.filter(workflow=found)[:50]),
         problems=marked_file(repository, found),
-        may_dispatch=dispatched and can_write(request.user, repository),
+        never_fired=never_fired(found.events),
+        may_switch=may_write,
+        may_dispatch=dispatched and found.enabled and may_write,
         badge_url=request.build_absolute_uri("badge.svg") if request.method != "POST" else "",
     )
 

@@ -194,8 +194,8 @@ def test_a_run_of_256_jobs_costs_as_many_queries_as_one(
         """
     )
     assert run.jobs.count() == 256
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         text = text_of(alice, page(run))
     assert text.count("build (") >= 256
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         assert alice.get(page(run, "status/")).status_code == 200

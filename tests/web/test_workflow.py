@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from ci.models import Run
+from ci.models import Run, Workflow
 from tests.playground import ONE_JOB, Playground
 
 RELEASE = """
@@ -116,3 +116,73 @@ def test_a_reader_gets_no_form_and_may_not_start_it(playground: Playground, brow
 def test_an_unknown_workflow_is_not_found(alice: Client, playground: Playground, file: str) -> None:
     playground.push({FILE: RELEASE})
     assert alice.get(f"/alice/widgets/actions/workflows/{file}/").status_code == 404
+
+
+BROKEN_CALLEE = "on: workflow_call\njobs:\n  a:\n    runs-on: linux\n    stepz: <script>\n"
+CALLED = ".github/workflows/called.yml"
+
+
+def test_a_problem_in_a_called_file_is_shown_in_both_files(alice: Client, playground: Playground) -> None:
+    caller = f"name: Release\non: push\njobs:\n  call:\n    uses: ./{CALLED}\n"
+    playground.push({FILE: caller, CALLED: BROKEN_CALLEE})
+    run = Run.objects.get(workflow_path=FILE)
+    assert run.conclusion == "startup_failure"
+    for address in (PAGE, f"/alice/widgets/actions/runs/{run.pk}/"):
+        text = text_of(alice, address)
+        assert "release.yml:5:11" in text
+        assert "called.yml:5:5" in text
+        assert f'<li data-number="5" class="marked">    uses: ./{CALLED}</li>' in text
+        assert '<li data-number="5" class="marked">    stepz: &lt;script&gt;</li>' in text
+
+
+def test_what_a_broken_file_of_another_repository_says_is_not_shown(alice: Client, playground: Playground) -> None:
+    other = playground.make_repository(name="shared")
+    playground.push({CALLED: BROKEN_CALLEE}, repository=other)
+    playground.push({FILE: f"on: push\njobs:\n  call:\n    uses: alice/shared/{CALLED}@main\n"})
+    text = text_of(alice)
+    assert "Error from called workflow alice/shared" in text
+    assert "release.yml:4:11" in text
+    assert "script&gt;" not in text
+
+
+def test_problems_go_when_the_file_is_mended(alice: Client, playground: Playground) -> None:
+    playground.push({FILE: RELEASE.replace("runs-on", "runz-on")})
+    assert "Problems in the file on main" in text_of(alice)
+    playground.push({FILE: RELEASE})
+    assert "Problems in the file" not in text_of(alice)
+
+
+UNFIRED = RELEASE.replace("schedule:", "pull_request:\n      release:\n      schedule:")
+
+
+def test_events_that_this_server_never_fires_are_named(alice: Client, playground: Playground) -> None:
+    playground.push({FILE: UNFIRED, ".github/workflows/ci.yml": ONE_JOB})
+    assert "This server does not fire pull_request, release yet" in text_of(alice)
+    listed = " ".join(text_of(alice, "/alice/widgets/actions/").split())
+    assert f'<li><a href="{PAGE}">Release</a>: pull_request, release</li>' in listed
+    assert listed.count(": pull_request") == 1
+    assert "does not fire" not in text_of(alice, "/alice/widgets/actions/workflows/ci.yml/")
+
+
+def test_a_writer_disables_and_enables_it(alice: Client, playground: Playground, browser: Any) -> None:
+    playground.push({FILE: RELEASE})
+    bob = browser(playground.bob)
+    said = bob.post(f"{PAGE}switch/", {"enabled": "0"}, follow=True).content.decode()
+    assert "Release is disabled" in said
+    assert "Enable workflow" in said
+    assert "Run this workflow by hand" not in said
+    assert '<span class="muted small">disabled</span>' in text_of(alice, "/alice/widgets/actions/")
+    assert "disabled already" in bob.post(f"{PAGE}switch/", {"enabled": "0"}, follow=True).content.decode()
+    said = bob.post(f"{PAGE}switch/", {"enabled": "1"}, follow=True).content.decode()
+    assert "Release is enabled." in said
+    assert "Run this workflow by hand" in said
+    assert bob.post(f"{PAGE}switch/", {}).status_code == 400
+
+
+def test_a_reader_may_not_disable_it(playground: Playground, browser: Any) -> None:
+    playground.push({FILE: RELEASE})
+    carol = browser(playground.carol)
+    assert "Disable workflow" not in text_of(carol)
+    for person, status in ((playground.carol, 403), (playground.mallory, 404), (None, 404)):
+        assert browser(person).post(f"{PAGE}switch/", {"enabled": "0"}).status_code == status
+    assert Workflow.objects.get(path=FILE).enabled
