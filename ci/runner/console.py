@@ -37,7 +37,9 @@ class Console:
         return any(annotation["level"] == "error" for annotation in self._annotations)
 
     def rename(self, name: str) -> None:
-        self._name = name
+        if name != self._name:
+            self._name = name
+            self.announce()
 
     def announce(self) -> None:
         """Tell the forge what is known of the step now."""

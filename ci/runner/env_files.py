@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class FileError(Exception):
 
 @dataclass(frozen=True)
 class EnvFiles:
-    """The five files of one step, made empty before it starts."""
+    """The five files of one step: named when its expressions are read, made empty before its program starts."""
 
     env: Path
     output: Path
@@ -35,19 +35,21 @@ class EnvFiles:
     summary: Path
 
     @classmethod
-    def create(cls, folder: Path) -> EnvFiles:
-        folder.mkdir(parents=True, exist_ok=True)
+    def reserve(cls, folder: Path) -> EnvFiles:
+        """Names that no other step has."""
         token = uuid.uuid4().hex
-        files = cls(
+        return cls(
             env=folder / f"set_env_{token}",
             output=folder / f"set_output_{token}",
             state=folder / f"save_state_{token}",
             path=folder / f"add_path_{token}",
             summary=folder / f"step_summary_{token}",
         )
-        for file in files.all():
-            file.touch(mode=0o600)
-        return files
+
+    def create(self) -> None:
+        self.env.parent.mkdir(parents=True, exist_ok=True)
+        for file in self.all():
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def all(self) -> tuple[Path, ...]:
         return (self.env, self.output, self.state, self.path, self.summary)
@@ -60,6 +62,10 @@ class EnvFiles:
             "GITHUB_PATH": str(self.path),
             "GITHUB_STEP_SUMMARY": str(self.summary),
         }
+
+    def context(self) -> dict[str, str]:
+        """Their keys in the `github` context: env, output, state, path, step_summary."""
+        return {name.removeprefix("GITHUB_").lower(): file for name, file in self.variables().items()}
 
     def remove(self) -> None:
         for file in self.all():
@@ -103,9 +109,10 @@ def pairs(text: str, variable: str) -> dict[str, str]:
             raise FileError(
                 f"Unable to process file command '{_word(variable)}' successfully. Invalid format '{line[:200]}'"
             )
-        if not name.strip():
+        if not name.strip() or "\0" in name:
             raise FileError(
-                f"Unable to process file command '{_word(variable)}' successfully. The name of a value is empty"
+                f"Unable to process file command '{_word(variable)}' successfully. "
+                "The name of a value is empty or has a NUL in it"
             )
         if len(value) > VALUE_LIMIT:
             raise FileError(f"The value of '{name[:100]}' in ${variable} is larger than {VALUE_LIMIT // 1024} KiB")
@@ -132,17 +139,18 @@ def _word(variable: str) -> str:
     return variable.removeprefix("GITHUB_").lower()
 
 
-def refused(names: Mapping[str, str], *, reserved: frozenset[str]) -> dict[str, str]:
-    """Names a step may not set through GITHUB_ENV, each with the reason for the log."""
-    problems: dict[str, str] = {}
-    for name in names:
-        if name.upper() in BLOCKED:
-            problems[name] = f"Can't store {name} output parameter using '$GITHUB_ENV' command."
-        elif name in reserved:
-            problems[name] = f"{name} is set by the runner and can't be overwritten through $GITHUB_ENV."
-        elif "=" in name or "\0" in name:
-            problems[name] = f"'{name[:100]}' is not a name an environment variable can have."
-    return problems
+def blocked(names: Iterable[str]) -> dict[str, str]:
+    """Names a step may not set through GITHUB_ENV, each with the reason for the log. The step goes on all the same."""
+    return {
+        name: f"Can't store {name} output parameter using '$GITHUB_ENV' command."
+        for name in names
+        if name.upper() in BLOCKED
+    }
+
+
+def without_effect(names: Iterable[str], *, reserved: frozenset[str]) -> list[str]:
+    """Names that the runner gives every program itself: through GITHUB_ENV only the `env` context gets them."""
+    return [name for name in names if name in reserved]
 
 
 def paths(text: str) -> list[str]:

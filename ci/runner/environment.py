@@ -44,12 +44,14 @@ def passed(extra: Collection[str] = ()) -> dict[str, str]:
     }
     kept.setdefault("PATH", os.defpath)
     kept.setdefault("LANG", "C.UTF-8")
+    # Unlike the other variables of the runner a workflow may change this one (GitHub docs, "Variables reference").
+    kept.setdefault("CI", "true")
     return kept
 
 
 def defaults(github: Mapping[str, Any], runner: Mapping[str, Any]) -> dict[str, str]:
-    """CI, GITHUB_* and RUNNER_* from the contexts of a step."""
-    variables = {"CI": "true", "GITHUB_ACTIONS": "true"}
+    """GITHUB_* and RUNNER_* from the contexts of a step; nothing a workflow says can change them."""
+    variables = {"GITHUB_ACTIONS": "true"}
     for key in GITHUB_KEYS:
         value = github.get(key)
         # Only composite actions have a path of their own.

@@ -54,6 +54,8 @@ class JavaScript:
         script = self._script(name)
         if name == "main":
             self._check_version(console)
+        else:
+            session.next_files()
         extra = {input_variable(key): value for key, value in inputs.items()}
         extra |= {f"STATE_{key}": value for key, value in self._state.values.items()}
         place = Place(action.folder, action.repository, action.ref)

@@ -178,7 +178,7 @@ class Job:
         if pres is None:
             session.failed = True
             for definition in definitions:
-                self._console(title(session, scope, definition)).end("skipped")
+                self._console(title(session, scope, definition, session.early_contexts())).end("skipped")
         else:
             self._run_steps(session, steps, scope, definitions, pres, guard)
         self._complete(session, scope)
@@ -205,7 +205,8 @@ class Job:
         guard: Guard,
     ) -> None:
         pre_consoles = [self._console(pre.name) for pre in pres]
-        consoles = [self._console(title(session, scope, definition)) for definition in definitions]
+        early = session.early_contexts()
+        consoles = [self._console(title(session, scope, definition, early)) for definition in definitions]
         for console in (*pre_consoles, *consoles):
             console.announce()
         for pre, console in zip(pres, pre_consoles, strict=True):
@@ -214,9 +215,8 @@ class Job:
             if self.control.over:
                 console.end("cancelled" if session.control.cancelled else "skipped")
                 continue
-            console.rename(title(session, scope, definition))
             console.begin()
-            console.end(steps.perform(scope, definition, key=str(definition["id"]), console=console, parent=guard))
+            console.end(steps.perform(scope, definition, console=console, parent=guard))
         for post in reversed(scope.posts):
             if self.control.over:
                 break

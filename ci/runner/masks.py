@@ -7,7 +7,8 @@ import json
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote
+from html import escape
+from urllib.parse import quote, quote_plus
 
 REPLACEMENT = "***"
 
@@ -54,6 +55,11 @@ def _forms(value: str) -> Iterator[str]:
         yield json.dumps(value)[1:-1]
         yield json.dumps(value, ensure_ascii=False)[1:-1]
         yield quote(value, safe="")
+        yield quote_plus(value)
+        yield escape(value)
+        # As bash prints an argument with set -x, and as an expression quotes a text.
+        yield value.replace("'", "'\\''")
+        yield value.replace("'", "''")
 
 
 class Masks:

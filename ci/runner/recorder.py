@@ -47,7 +47,8 @@ class Recorder:
 
     def run(self, argv: list[str], *, cwd: str, env: dict[str, str], guard: Guard) -> Ended:
         """Run the program with environment files of its own and take in what it wrote. Raises StepFailure."""
-        files = EnvFiles.create(self._session.folders.temp / "_runner_file_commands")
+        files = self._session.files
+        files.create()
         interpreter = Interpreter(self, workspace=str(self._session.workspace))
         reader = LineReader(interpreter.line, slack=lambda: self._session.masks.longest)
         variables = {**env, **files.variables(), TRACKING: self._session.next_marker()}
@@ -71,12 +72,13 @@ class Recorder:
 
     def _take_env(self, files: EnvFiles) -> None:
         found = env_files.pairs(env_files.read(files.env, "GITHUB_ENV"), "GITHUB_ENV")
-        problems = env_files.refused(found, reserved=RESERVED)
-        for name, value in found.items():
-            if name not in problems:
-                self._session.env[name] = value
+        problems = env_files.blocked(found)
         for problem in problems.values():
-            self.fail(problem)
+            # An error, but as on GitHub not the end of the step.
+            self._console.error(problem)
+        if vain := env_files.without_effect(found, reserved=RESERVED):
+            self._console.warning(f"$GITHUB_ENV cannot change what the runner sets itself: {', '.join(vain)}")
+        self._session.env.update({name: value for name, value in found.items() if name not in problems})
 
     def _take_output(self, files: EnvFiles) -> None:
         self.outputs |= env_files.pairs(env_files.read(files.output, "GITHUB_OUTPUT"), "GITHUB_OUTPUT")

@@ -22,11 +22,13 @@ def run_script(
     action = str(step.get("id") or "")
     contexts, functions = session.contexts(scope, env=env, action=action), session.functions(scope)
     text = session.text(step["run"], contexts, functions, what="run")
-    defaults = {} if scope.composite else session.run_defaults
-    shell = step.get("shell") or defaults.get("shell")
-    folder = step.get("working-directory") or defaults.get("working-directory") or ""
-    shell = session.text(shell, contexts, functions, what="shell") if shell else None
-    cwd = os.path.join(session.workspace, session.text(folder, contexts, functions, what="working-directory"))
+    defaults: dict[str, str] = {} if scope.composite else session.run_defaults
+    given = {
+        key: session.text(step.get(key) or "", contexts, functions, what=key) for key in ("shell", "working-directory")
+    }
+    # The defaults are evaluated already: evaluating them again would run expressions that came out of expressions.
+    shell = given["shell"] or defaults.get("shell")
+    cwd = os.path.join(session.workspace, given["working-directory"] or defaults.get("working-directory", ""))
     if scope.composite and not shell:
         raise StepFailure("Required property is missing: shell. A run step of a composite action must name its shell.")
     variables = session.environment(scope, env=env, action=action)

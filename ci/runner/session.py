@@ -10,11 +10,13 @@ from typing import Any
 from ci.runner import environment
 from ci.runner.console import Console
 from ci.runner.control import Control, Guard
+from ci.runner.env_files import EnvFiles
 from ci.runner.hash_files import HashError, hash_files
 from ci.runner.masks import Masks
 from ci.runner.payload import Payload, mapping
 from ci.runner.workspace import Folders
-from ci.workflow.expressions import ExpressionError, condition, render, to_string, truthy
+from ci.workflow.expressions import ExactNames, ExpressionError, condition, to_string
+from ci.workflow.trees import render_texts, render_tree
 
 Functions = dict[str, Callable[..., object]]
 
@@ -87,12 +89,20 @@ class Session:
         self.failed = False
         self.env: dict[str, str] = {}
         self.paths: list[str] = []
-        self.run_defaults: dict[str, Any] = {}
+        self.run_defaults: dict[str, str] = {}
         self.states: dict[tuple[str, ...], ActionState] = {}
         self.base_env = environment.passed(pass_env)
         self.debug = self._wants_debug()
         self._tracking = tracking
         self._processes = 0
+        self.next_files()
+        given = payload.contexts
+        self._given: dict[str, Any] = {
+            name: mapping(given.get(name)) for name in ("strategy", "needs", "vars", "inputs")
+        }
+        # Without a matrix the context is null (GitHub docs, "Contexts reference").
+        self._given["matrix"] = mapping(given.get("matrix")) or None
+        self._secrets = dict(payload.secrets)
         self._github = {
             **payload.github,
             "workspace": str(folders.workspace),
@@ -131,6 +141,10 @@ class Session:
     def workspace(self) -> Path:
         return self.folders.workspace
 
+    def next_files(self) -> None:
+        """Environment files for one more step, which its expressions may name before its program runs."""
+        self.files = EnvFiles.reserve(self.folders.temp / "_runner_file_commands")
+
     def next_marker(self) -> str:
         """A tracking id for one more program; all of a job's begin alike."""
         self._processes += 1
@@ -142,6 +156,7 @@ class Session:
         status = "failure" if scope.composite and scope.failed and not self.control.cancelled else self.status
         return {
             **self._github,
+            **self.files.context(),
             "action": action,
             "action_path": str(where.path) if where.path and scope.composite else "",
             "action_repository": where.repository,
@@ -153,22 +168,23 @@ class Session:
         self, scope: Scope, *, env: Mapping[str, str] | None = None, action: str = "", place: Place | None = None
     ) -> dict[str, Any]:
         """Every context a step may read. Secrets are not for composite actions (GitHub docs, "Contexts")."""
-        given = self.payload.contexts
         found: dict[str, Any] = {
+            **self._given,
             "github": self.github(scope, action=action, place=place),
-            "env": {**self.env, **scope.env, **(env or {})},
+            "env": ExactNames({**self.env, **scope.env, **(env or {})}),
             "job": {"status": self.status},
             "steps": scope.steps,
             "runner": {key: value for key, value in self.runner.items() if value},
-            "strategy": mapping(given.get("strategy")),
-            "matrix": mapping(given.get("matrix")),
-            "needs": mapping(given.get("needs")),
-            "vars": mapping(given.get("vars")),
-            "inputs": mapping(given.get("inputs")) if scope.inputs is None else scope.inputs,
         }
+        if scope.inputs is not None:
+            found["inputs"] = scope.inputs
         if not scope.composite:
-            found["secrets"] = dict(self.payload.secrets)
+            found["secrets"] = self._secrets
         return found
+
+    def early_contexts(self) -> dict[str, Any]:
+        """What is known of the job before its first step, for names to show."""
+        return {**self._given, "github": self._github}
 
     def functions(self, scope: Scope, *, as_cancelled: bool = False) -> Functions:
         """The status functions and hashFiles as they answer now, or as they would once the job is cancelled."""
@@ -190,38 +206,30 @@ class Session:
 
     def evaluate(self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str) -> Any:
         """The value with every expression in it replaced, in lists and mappings too. Raises StepFailure."""
-        if isinstance(value, str):
-            try:
-                return render(value, contexts, functions)
-            except ExpressionError as error:
-                raise StepFailure(f"The expression in {what} cannot be evaluated: {error}") from error
-        if isinstance(value, Mapping):
-            return {
-                to_string(self.evaluate(str(key), contexts, functions, what=what)): self.evaluate(
-                    item, contexts, functions, what=f"{what}.{key}"
-                )
-                for key, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self.evaluate(item, contexts, functions, what=what) for item in value]
-        return value
+        try:
+            return render_tree(value, contexts, functions)
+        except ExpressionError as error:
+            raise StepFailure(f"The expression in {what} cannot be evaluated: {error}") from error
 
     def texts(
         self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str
     ) -> dict[str, str]:
-        """An `env`, `with` or `outputs` mapping, evaluated to texts. Raises StepFailure."""
-        found = self.evaluate(value, contexts, functions, what=what)
-        if found is None or found == "":
-            return {}
-        if not isinstance(found, Mapping):
-            raise StepFailure(f"{what} must be a mapping of names to values")
-        return {str(name): to_string(item) for name, item in found.items()}
+        """An `env`, `with` or `outputs`, a mapping or the expression of one, as texts by name. Raises StepFailure."""
+        try:
+            return render_texts(value, contexts, functions)
+        except ExpressionError as error:
+            raise StepFailure(f"{what} cannot be evaluated: {error}") from error
 
     def text(self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str) -> str:
         return to_string(self.evaluate(value, contexts, functions, what=what))
 
     def flag(self, value: object, contexts: Mapping[str, object], functions: Functions, *, what: str) -> bool:
-        return truthy(self.evaluate(value, contexts, functions, what=what))
+        """A boolean, or the text of one: unlike in an `if` the text 'false' is not true. Raises StepFailure."""
+        found = self.evaluate(value, contexts, functions, what=what)
+        text = to_string(found).lower()
+        if isinstance(found, (dict, list)) or text not in ("true", "false", ""):
+            raise StepFailure(f"{what} must be true or false, not '{text[:100]}'")
+        return text == "true"
 
     def holds(self, text: Any, contexts: Mapping[str, object], functions: Functions) -> bool:
         """An `if`. Raises StepFailure."""

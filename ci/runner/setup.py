@@ -77,6 +77,7 @@ class SetUp:
         for level, value in (("workflow", payload.workflow_env), ("job", payload.definition.get("env"))):
             session.env |= session.texts(value, session.contexts(scope), functions, what=f"the {level}'s env")
         for defaults in (payload.workflow_defaults, payload.definition.get("defaults")):
-            run = mapping(defaults).get("run")
-            given = session.evaluate(run, session.contexts(scope), functions, what="defaults.run")
-            session.run_defaults |= mapping(given)
+            if run := mapping(defaults).get("run"):
+                given = session.texts(run, session.contexts(scope), functions, what="defaults.run")
+                # The job's replace the workflow's as a whole, also what they do not name.
+                session.run_defaults = {name: value for name, value in given.items() if value}

@@ -10,7 +10,7 @@ from ci.runner.console import Console
 from ci.runner.control import Guard
 from ci.runner.scripts import Failed, run_script
 from ci.runner.session import Scope, Session, StepFailure
-from ci.runner.uses import Cancelled, Uses
+from ci.runner.uses import Cancelled, Uses, title
 
 LONGEST_MINUTES = 60.0 * 24 * 30
 
@@ -22,42 +22,61 @@ class Steps:
         self.session = session
         self.uses = Uses(session, self)
 
-    def perform(self, scope: Scope, step: dict[str, Any], *, key: str, console: Console, parent: Guard) -> str:
+    def perform(self, scope: Scope, step: dict[str, Any], *, console: Console, parent: Guard) -> str:
         """Run one step and record it in the `steps` context; its conclusion. A failure marks scope and job failed."""
-        session = self.session
-        outputs: dict[str, str] = {}
-        env: dict[str, str] = {}
         try:
             env = self._env(scope, step)
+            if not scope.composite:
+                console.rename(title(self.session, scope, step, self._contexts(scope, step, env)))
             if not self._holds(scope, step, env):
                 return self._record(scope, step, "skipped", "skipped", {})
-            guard = self._guard(scope, step, env, parent)
         except StepFailure as error:
+            # As on GitHub `continue-on-error` is for what the step does, not for a broken `if` or `env`.
             console.error(str(error))
-            return self._settle(scope, step, "failure", env, {}, console)
+            return self._conclude(scope, step, "failure", "failure", {})
+        self.session.next_files()
+        outcome, outputs = self._carry_out(scope, step, env, console, parent)
+        tolerated = outcome == "failure" and self._tolerates(scope, step, env, console)
+        return self._conclude(scope, step, outcome, "success" if tolerated else outcome, outputs)
+
+    def _carry_out(
+        self, scope: Scope, step: dict[str, Any], env: dict[str, str], console: Console, parent: Guard
+    ) -> tuple[str, dict[str, str]]:
+        """The step's outcome and outputs."""
+        minutes = self._minutes(scope, step, env, console)
+        guard = self._guard(scope, step, env, parent, minutes)
         try:
             if step.get("uses"):
-                outputs = self.uses.run(scope, step, key=key, env=env, console=console, guard=guard)
-            else:
-                outputs = run_script(session, scope, step, env=env, console=console, guard=guard)
-            outcome = "success"
+                return "success", self.uses.run(scope, step, env=env, console=console, guard=guard)
+            return "success", run_script(self.session, scope, step, env=env, console=console, guard=guard)
         except StepFailure as error:
             outputs = error.outputs if isinstance(error, Failed) else {}
-            outcome = self._explain(error, step, guard, console)
-        return self._settle(scope, step, outcome, env, outputs, console)
+            if isinstance(error, Cancelled):
+                return "cancelled", outputs
+            if guard.cancels() or self.session.control.over:
+                console.error("The operation was canceled.")
+                return "cancelled", outputs
+            self._explain(error, step, guard, console, minutes)
+            return "failure", outputs
+
+    def _contexts(self, scope: Scope, step: dict[str, Any], env: dict[str, str] | None = None) -> dict[str, Any]:
+        return self.session.contexts(scope, env=env, action=str(step.get("id") or ""))
 
     def _env(self, scope: Scope, step: dict[str, Any]) -> dict[str, str]:
-        contexts = self.session.contexts(scope, action=str(step.get("id") or ""))
-        return self.session.texts(step.get("env"), contexts, self.session.functions(scope), what="env")
+        if not step.get("env"):
+            return {}
+        return self.session.texts(step["env"], self._contexts(scope, step), self.session.functions(scope), what="env")
 
     def _holds(self, scope: Scope, step: dict[str, Any], env: dict[str, str], *, as_cancelled: bool = False) -> bool:
         """The step's own env counts for its `if`, as on GitHub."""
         if self.session.control.over:
             return False
-        contexts = self.session.contexts(scope, env=env, action=str(step.get("id") or ""))
+        contexts = self._contexts(scope, step, env)
         return self.session.holds(step.get("if"), contexts, self.session.functions(scope, as_cancelled=as_cancelled))
 
-    def _guard(self, scope: Scope, step: dict[str, Any], env: dict[str, str], parent: Guard) -> Guard:
+    def _guard(
+        self, scope: Scope, step: dict[str, Any], env: dict[str, str], parent: Guard, minutes: float | None
+    ) -> Guard:
         def survives() -> bool:
             try:
                 # A composite action is not interrupted as a whole: each of its steps answers for itself.
@@ -65,52 +84,43 @@ class Steps:
             except StepFailure:
                 return False
 
-        minutes = self._minutes(scope, step, env)
         seconds = None if minutes is None else minutes * 60
         return Guard(self.session.control, parent=parent, seconds=seconds, survives=survives)
 
-    def _minutes(self, scope: Scope, step: dict[str, Any], env: dict[str, str]) -> float | None:
+    def _minutes(self, scope: Scope, step: dict[str, Any], env: dict[str, str], console: Console) -> float | None:
+        """None for no limit of its own: as on GitHub also for 0 and, with a word in the log, for what is no number."""
         given = step.get("timeout-minutes")
         if given is None or given == "":
             return None
-        contexts = self.session.contexts(scope, env=env)
-        value = self.session.text(given, contexts, self.session.functions(scope), what="timeout-minutes")
+        functions = self.session.functions(scope)
         try:
-            minutes = float(value)
+            value = self.session.text(given, self._contexts(scope, step, env), functions, what="timeout-minutes")
+            minutes = float(value or 0)
+        except StepFailure as error:
+            console.error(str(error))
+            return None
         except ValueError:
             minutes = math.nan
-        if not 0 < minutes <= LONGEST_MINUTES:
-            raise StepFailure(f"timeout-minutes must be a number of minutes above 0, not '{value[:100]}'")
-        return minutes
+        if math.isnan(minutes):
+            console.error(f"timeout-minutes must be a number of minutes, not '{value[:100]}'. The step has no limit.")
+            return None
+        return min(minutes, LONGEST_MINUTES) if minutes > 0 else None
 
-    def _explain(self, error: StepFailure, step: dict[str, Any], guard: Guard, console: Console) -> str:
-        """Say in the log why the step did not succeed; its outcome."""
-        if isinstance(error, Cancelled):
-            return "cancelled"
-        if guard.cancels() or self.session.control.over:
-            console.error("The operation was canceled.")
-            return "cancelled"
+    def _explain(
+        self, error: StepFailure, step: dict[str, Any], guard: Guard, console: Console, minutes: float | None
+    ) -> None:
+        """Say in the log why the step failed."""
         if guard.timed_out:
             name = step.get("name") or step.get("uses") or str(step.get("run") or "").strip().split("\n")[0]
-            console.error(f"The action '{str(name)[:200]}' has timed out after {step.get('timeout-minutes')} minutes.")
+            console.error(f"The action '{str(name)[:200]}' has timed out after {minutes:g} minutes.")
         elif guard.expired:
             console.error("The operation was canceled: the time of the enclosing step is used up.")
         elif str(error):
             console.error(str(error))
-        return "failure"
 
-    def _settle(
-        self,
-        scope: Scope,
-        step: dict[str, Any],
-        outcome: str,
-        env: dict[str, str],
-        outputs: dict[str, str],
-        console: Console,
+    def _conclude(
+        self, scope: Scope, step: dict[str, Any], outcome: str, conclusion: str, outputs: dict[str, str]
     ) -> str:
-        conclusion = outcome
-        if outcome == "failure" and self._tolerates(scope, step, env, console):
-            conclusion = "success"
         if conclusion == "failure":
             scope.failed = True
             if not scope.composite:
@@ -121,7 +131,7 @@ class Steps:
         given = step.get("continue-on-error")
         if given is None:
             return False
-        contexts = self.session.contexts(scope, env=env)
+        contexts = self._contexts(scope, step, env)
         try:
             return self.session.flag(given, contexts, self.session.functions(scope), what="continue-on-error")
         except StepFailure as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,7 +23,7 @@ MOST_NESTED = 10
 class Performer(Protocol):
     """What runs the steps of a composite action."""
 
-    def perform(self, scope: Scope, step: dict[str, Any], *, key: str, console: Console, parent: Guard) -> str: ...
+    def perform(self, scope: Scope, step: dict[str, Any], *, console: Console, parent: Guard) -> str: ...
 
 
 class Cancelled(StepFailure):
@@ -38,17 +39,20 @@ class Pre:
     holds: Callable[[], bool]
 
 
-def title(session: Session, scope: Scope, step: dict[str, Any]) -> str:
-    """The step's name as pages show it; raw where its expression cannot be evaluated yet."""
-    if name := step.get("name"):
-        try:
-            return session.text(name, session.contexts(scope), session.functions(scope), what="name") or str(name)
-        except StepFailure:
-            return str(name)
-    if step.get("uses"):
+def title(session: Session, scope: Scope, step: dict[str, Any], contexts: dict[str, Any] | None = None) -> str:
+    """The step's name as pages show it; raw where its expressions cannot be evaluated (yet)."""
+    name, script = str(step.get("name") or ""), str(step.get("run") or "").strip()
+    if step.get("uses") and not name:
         return f"Run {step['uses']}"
-    lines = str(step.get("run") or "").strip().split("\n")
-    return f"Run {lines[0].strip()}"
+    shown = name or script
+    if "${{" in (name or script.split("\n")[0]):
+        with contextlib.suppress(StepFailure):
+            known = session.contexts(scope) if contexts is None else contexts
+            shown = session.text(shown, known, session.functions(scope), what="name") or shown
+    if name:
+        return shown
+    first, *_ = shown.strip().split("\n")
+    return f"Run {first.strip()}"
 
 
 class Uses:
@@ -112,7 +116,7 @@ class Uses:
         return Pre(f"Pre {title(self._session, scope, step)}", run, lambda: True)
 
     def run(
-        self, scope: Scope, step: dict[str, Any], *, key: str, env: dict[str, str], console: Console, guard: Guard
+        self, scope: Scope, step: dict[str, Any], *, env: dict[str, str], console: Console, guard: Guard
     ) -> dict[str, str]:
         """The step's outputs. Raises StepFailure."""
         uses = str(step["uses"])
@@ -128,6 +132,8 @@ class Uses:
             return self._composite(scope, step, action, env=env, inputs=inputs, console=console, guard=guard)
         script = self._javascript(scope, step, action)
         self._register_post(scope, step, action, env=env, inputs=inputs)
+        if uses.startswith(".") and action.runs.get("pre"):
+            console.warning(f"`pre` execution is not supported for local action from '{uses}'")
         return script.stage("main", inputs=inputs, env=env, console=console, guard=guard)
 
     def _composite(
@@ -149,10 +155,7 @@ class Uses:
             env={**scope.env, **env},
             place=_place(action),
         )
-        conclusions = [
-            self._performer.perform(inner, child, key=str(child["id"]), console=console, parent=guard)
-            for child in action.steps
-        ]
+        conclusions = [self._performer.perform(inner, child, console=console, parent=guard) for child in action.steps]
         self._adopt_posts(scope, inner, step)
         values = {name: item.get("value") for name, item in action.outputs.items()}
         outputs = session.texts(values, session.contexts(inner), session.functions(inner), what="outputs")

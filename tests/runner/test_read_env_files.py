@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.runner.env_files import EnvFiles, FileError, pairs, paths, read, refused
+from ci.runner.env_files import EnvFiles, FileError, blocked, pairs, paths, read, without_effect
 from ci.runner.environment import RESERVED
 
 
@@ -32,9 +32,10 @@ def test_mistakes_are_named(text: str, message: str) -> None:
         pairs(text, "GITHUB_ENV")
 
 
-def test_names_of_the_runner_and_node_options_are_refused() -> None:
-    problems = refused({"Node_Options": "x", "GITHUB_SHA": "x", "GITHUB_TOKEN": "x", "MINE": "x"}, reserved=RESERVED)
-    assert set(problems) == {"Node_Options", "GITHUB_SHA"}
+def test_node_options_are_refused_and_names_of_the_runner_are_known() -> None:
+    names = ["Node_Options", "GITHUB_SHA", "GITHUB_TOKEN", "CI", "MINE"]
+    assert set(blocked(names)) == {"Node_Options"}
+    assert without_effect(names, reserved=RESERVED) == ["GITHUB_SHA"]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
@@ -58,7 +59,10 @@ def test_paths_keep_their_order() -> None:
 
 
 def test_each_step_has_files_of_its_own(tmp_path: Path) -> None:
-    one, two = EnvFiles.create(tmp_path), EnvFiles.create(tmp_path)
+    one, two = EnvFiles.reserve(tmp_path / "new"), EnvFiles.reserve(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    one.create()
+    two.create()
     assert not set(one.all()) & set(two.all())
     assert all(file.stat().st_mode & 0o077 == 0 for file in one.all())
     one.remove()

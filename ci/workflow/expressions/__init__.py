@@ -2,11 +2,13 @@
 
 from ci.workflow.expressions.coercion import equal, to_string, truthy
 from ci.workflow.expressions.errors import ExpressionError
+from ci.workflow.expressions.lookup import ExactNames
 from ci.workflow.expressions.nodes import Node, walk
 from ci.workflow.expressions.program import evaluate, parse
 from ci.workflow.expressions.templates import check, condition, condition_source, expression_of, render
 
 __all__ = [
+    "ExactNames",
     "ExpressionError",
     "Node",
     "check",

@@ -1,7 +1,7 @@
 """What does a name or index find in a value?
 
-Property names compare without case; what is not there is null. An index on the result of an object filter applies
-to each of its items (GitHub docs, "Evaluate expressions in workflows and actions", object filters).
+Property names compare without case, except in ExactNames; what is not there is null. An index on the result of an
+object filter applies to each of its items (GitHub docs, "Evaluate expressions in workflows and actions").
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from ci.workflow.expressions.memory import ITEM_BYTES, OBJECT_BYTES, Memory
 _LARGEST_INDEX = 2**31 - 1
 
 
+class ExactNames(dict[str, object]):
+    """An object whose names have a case, as `env` on a runner whose system tells PATH from Path."""
+
+    __slots__ = ()
+
+
 class _Missing:
     __slots__ = ()
 
@@ -37,7 +43,7 @@ def find(values: Mapping[str, object], key: str, folded: str, memory: Memory | N
     Raises ExpressionError when the evaluation, whose ``memory`` this is, has searched too much.
     """
     value = values.get(key, MISSING)
-    if value is not MISSING:
+    if value is not MISSING or isinstance(values, ExactNames):
         return value
     if memory is not None:
         memory.visit(len(values))
