@@ -40,11 +40,13 @@ class JobAdmin(ReadOnly, VersionedActions):
     inlines = [StepInline, EventsOfJob]
     actions = ["cancel", "force_cancel", "requeue", "rerun"]
     fields = readonly_fields = (
-        *("run", "attempt", "key", "name", "log_link", "state_now", "hold", "conclusion", "end_note"),
+        *("run", "attempt", "call", "calls", "key", "name", "environment", "log_link"),
+        *("state_now", "hold", "conclusion", "end_note"),
         *("cancel_reason", "cancel_requested_at", "cancelled_by"),
         *("runner", "runner_name", "labels", "assignment", "single_use", "priority"),
         *("needs", "level", "matrix", "matrix_index", "matrix_total", "fail_fast", "max_parallel"),
-        *("continue_on_error", "timeout_minutes", "concurrency_group", "carried_from", "outputs", "definition"),
+        *("continue_on_error", "timeout_minutes", "concurrency_group", "carried_from"),
+        *("call_inputs", "outputs", "definition"),
         *("created_at", "queued_at", "assigned_at", "started_at", "ended_at", "deadline_at", "version"),
     )
 
@@ -54,6 +56,14 @@ class JobAdmin(ReadOnly, VersionedActions):
     @admin.display(description="run")
     def run_link(self, job: Job) -> SafeString:
         return link(job.run)
+
+    @admin.display(description="belongs to the call")
+    def call(self, job: Job) -> SafeString:
+        return link(job.parent)
+
+    @admin.display(description="calls the workflow")
+    def calls(self, job: Job) -> str:
+        return str(job.definition.get("uses") or "–")
 
     @admin.display(description="repository")
     def repository(self, job: Job) -> str:

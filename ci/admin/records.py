@@ -13,9 +13,11 @@ from django.utils.safestring import SafeString
 from ci.admin.jobs import raw_log_url
 from ci.admin.readonly import Records, link
 from ci.admin.runners import scope
-from ci.models import ConcurrencyGroup, Event, LabelSet, Log, Schedule, Secret, Variable, Workflow
+from ci.lifecycle.fired_events import never_fired
+from ci.models import ConcurrencyGroup, Environment, Event, LabelSet, Log, Schedule, Secret, Variable, Workflow
 
 _NEWEST = 5000
+_OF_ENVIRONMENT = ("environment", admin.EmptyFieldListFilter)
 
 
 class RecentKind(admin.SimpleListFilter):
@@ -65,12 +67,17 @@ class WorkflowAdmin(Records):
     list_select_related = ["repository__owner"]
     search_fields = ["name", "path", "repository__name", "repository__owner__username"]
     fields = readonly_fields = (
-        *("repository", "path", "name", "enabled", "on_default_branch", "event_names", "problems", "run_count"),
+        *("repository", "path", "name", "enabled", "on_default_branch"),
+        *("event_names", "unfired", "problems", "run_count"),
     )
 
     @admin.display(description="events")
     def event_names(self, workflow: Workflow) -> str:
         return ", ".join(str(event) for event in workflow.events)
+
+    @admin.display(description="events never fired here")
+    def unfired(self, workflow: Workflow) -> str:
+        return ", ".join(never_fired(workflow.events)) or "–"
 
 
 @admin.register(Schedule)
@@ -85,6 +92,16 @@ class ScheduleAdmin(Records):
     @admin.display(description="repository")
     def repository(self, schedule: Schedule) -> str:
         return str(schedule.workflow.repository)
+
+
+@admin.register(Environment)
+class EnvironmentAdmin(Records):
+    """Created and deleted on the pages of their repository."""
+
+    list_display = ["name", "repository", "created_at"]
+    list_select_related = ["repository__owner"]
+    search_fields = ["name", "repository__name", "repository__owner__username"]
+    fields = readonly_fields = ("name", "repository", "created_at")
 
 
 @admin.register(ConcurrencyGroup)
@@ -107,9 +124,10 @@ class SecretAdmin(Records):
     """Names only. No page, not even this one, has the value of a secret."""
 
     list_display = ["name", scope, "created_at", "updated_at"]
-    list_select_related = ["owner", "repository__owner"]
-    search_fields = ["name", "owner__username", "repository__name"]
-    fields = readonly_fields = ("name", "owner", "repository", "created_at", "updated_at")
+    list_filter = [_OF_ENVIRONMENT]
+    list_select_related = ["owner", "repository__owner", "environment"]
+    search_fields = ["name", "owner__username", "repository__name", "environment__name"]
+    fields = readonly_fields = ("name", "owner", "repository", "environment", "created_at", "updated_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Secret]:
         return super().get_queryset(request).defer("encrypted")
@@ -118,9 +136,10 @@ class SecretAdmin(Records):
 @admin.register(Variable)
 class VariableAdmin(Records):
     list_display = ["name", scope, "created_at", "updated_at"]
-    list_select_related = ["owner", "repository__owner"]
-    search_fields = ["name", "owner__username", "repository__name"]
-    fields = readonly_fields = ("name", "value", "owner", "repository", "created_at", "updated_at")
+    list_filter = [_OF_ENVIRONMENT]
+    list_select_related = ["owner", "repository__owner", "environment"]
+    search_fields = ["name", "owner__username", "repository__name", "environment__name"]
+    fields = readonly_fields = ("name", "value", "owner", "repository", "environment", "created_at", "updated_at")
 
 
 @admin.register(Log)

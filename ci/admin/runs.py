@@ -29,7 +29,7 @@ class RunAdmin(ReadOnly, VersionedActions):
     fields = readonly_fields = (
         *("repository", "workflow", "workflow_path", "number", "attempt", "title"),
         *("state_now", "conclusion", "problems", "approval_pending"),
-        *("event", "ref", "sha", "push", "schedule", "scheduled_for", "inputs"),
+        *("event", "ref", "sha", "push", "schedule", "scheduled_for", "source_run", "source_action", "inputs"),
         *("actor", "actor_name", "triggered_by_name", "trusted", "concurrency_group"),
         *("created_at", "started_at", "ended_at", "version"),
     )

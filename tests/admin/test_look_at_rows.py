@@ -11,9 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ci.admin.readonly import ReadOnly
+from ci.lifecycle.environments import create_environment
 from ci.lifecycle.settings_values import set_secret, set_variable
 from ci.models import (
     Conclusion,
+    Environment,
     Event,
     Job,
     JobState,
@@ -44,6 +46,9 @@ def world(playground):
     scope = Scope(repository=playground.repository)
     set_secret(scope=scope, name="KEY", value="the-secret-value", actor=playground.alice)
     set_variable(scope=scope, name="COLOUR", value="green", actor=playground.alice)
+    production = create_environment(repository=playground.repository, name="production", actor=playground.alice)
+    narrow = Scope(repository=playground.repository, environment=production)
+    set_variable(scope=narrow, name="SHADE", value="dark", actor=playground.alice)
     create_access_token(user=playground.alice, name="laptop")
     RunnerSet.objects.create(name="pool", labels=["linux"])
     Schedule.objects.create(workflow=run.workflow, cron="0 0 * * *", next_at=timezone.now())
@@ -83,7 +88,27 @@ def test_a_secret_has_a_name_and_no_value(world, operator):
         assert "KEY" in text
         assert "the-secret-value" not in text
         assert secret.encrypted not in text
-    assert "green" in operator.opened(Variable.objects.get()).content.decode()
+    assert "green" in operator.opened(Variable.objects.get(name="COLOUR")).content.decode()
+
+
+def test_what_an_environment_has_says_so(world, operator):
+    assert "production of alice/widgets" in operator.listed(Variable).content.decode()
+    narrow = operator.opened(Variable.objects.get(name="SHADE")).content.decode()
+    assert f'<a href="/admin/ci/environment/{Environment.objects.get().pk}/change/">production</a>' in narrow
+    listed = operator.listed(Variable, environment__isempty="1").content.decode()
+    assert "COLOUR" in listed
+    assert "SHADE" not in listed
+
+
+def test_a_call_and_its_jobs_lead_to_each_other(playground, operator):
+    called = "on: workflow_call\njobs: {build: {runs-on: linux, steps: [{run: echo}]}}\n"
+    caller = "on: [push, release]\njobs: {call: {uses: ./.github/workflows/called.yml}}\n"
+    playground.push({".github/workflows/ci.yml": caller, ".github/workflows/called.yml": called})
+    call, inner = Job.objects.get(key="call"), Job.objects.get(key="build")
+    assert "./.github/workflows/called.yml" in operator.opened(call).content.decode()
+    assert f'<a href="/admin/ci/job/{call.pk}/change/">call</a>' in operator.opened(inner).content.decode()
+    workflow = " ".join(operator.opened(Workflow.objects.get(path__endswith="ci.yml")).content.decode().split())
+    assert 'Events never fired here:</label> <div class="readonly">release</div>' in workflow
 
 
 def test_an_access_token_has_no_hash_and_can_be_revoked(world, operator):
@@ -147,7 +172,10 @@ MANY = {
     Schedule: lambda run, n: Schedule(
         workflow=run.workflow, cron=f"{n} * * * *", next_at=timezone.now() + timedelta(minutes=n)
     ),
-    Secret: lambda run, n: Secret(repository=run.repository, name=f"S{n}", encrypted="x"),
+    Environment: lambda run, n: Environment(repository=run.repository, name=f"e{n}"),
+    Secret: lambda run, n: Secret(
+        repository=run.repository, environment=Environment.objects.first(), name=f"S{n}", encrypted="x"
+    ),
     Variable: lambda run, n: Variable(repository=run.repository, name=f"V{n}", value="x"),
 }  # fmt: skip
 
