@@ -31,7 +31,9 @@ def build(
         permissions=value.get("permissions"),
         jobs=jobs,
         run_name=value.get("run-name") or None,
-        schedules=tuple((entry["cron"], entry.get("timezone")) for entry in schedule or [] if entry and "cron" in entry),
+        schedules=tuple(
+            (entry["cron"], entry.get("timezone")) for entry in schedule or [] if entry and "cron" in entry
+        ),
         dispatch_inputs={name: dispatch_input(definition or {}) for name, definition in dispatch.items()},
         source=sources[path],
         sources=sources,

@@ -149,10 +149,14 @@ class Conversion:
         for key, value in node.pairs:
             if full:
                 break
-            known = [(name, table) for table in tables if (name := table.find(key.text))]
-            if known:
-                tables = [table for _, table in known] if len(known) < len(tables) else tables
-                unplaced.append((known[0][0], value))
+            if len(tables) == 1:
+                name = tables[0].find(key.text)
+            else:
+                known = [(name, table) for table in tables if (name := table.find(key.text))]
+                name = known[0][0] if known else None
+                tables = [table for _, table in known] or tables
+            if name is not None:
+                unplaced.append((name, value))
             elif any(table.loose for table in tables):
                 unplaced.append((self._loose_key(key, place), value))
             else:

@@ -38,8 +38,11 @@ class Mapping(Node):
     """Pairs in the order of the file. A mapping's place is that of its first key, or of its brace, as GitHub counts."""
 
     pairs: list[tuple[Scalar, Node]] = field(default_factory=list)
+    _values: dict[str, Node] | None = field(default=None, init=False, repr=False)
 
     def get(self, key: str) -> Node | None:
-        """The value of `key`, compared as GitHub does: without regard to case."""
-        wanted = key.casefold()
-        return next((value for name, value in self.pairs if name.text.casefold() == wanted), None)
+        """The value of `key`, compared as GitHub does: without regard to case. Asked only once all pairs are there."""
+        if self._values is None:
+            # Keys are read once, the first of two alike counts.
+            self._values = {name.text.casefold(): value for name, value in reversed(self.pairs)}
+        return self._values.get(key) or self._values.get(key.casefold())

@@ -24,15 +24,22 @@ Anything = TypeVar("Anything")
 class Program:
     """An expression ready to be evaluated any number of times."""
 
-    __slots__ = ("functions", "names", "run", "tree")
+    __slots__ = ("_run", "functions", "names", "tree")
 
     def __init__(self, source: str) -> None:
         self.tree: Tree = parse_tree(source)
-        self.run: Run = compile_tree(self.tree.root)
+        self._run: Run | None = None
         names = [each.name for each in self.tree.references if each.arguments is None]
         called = [each.name for each in self.tree.references if each.arguments is not None]
         self.names = tuple(dict.fromkeys(names))
         self.functions = tuple(dict.fromkeys(name for name in called if fold(name) not in BUILT_INS))
+
+    @property
+    def run(self) -> Run:
+        """The tree as closures, made when it is first evaluated: most expressions of a file are only checked."""
+        if self._run is None:
+            self._run = compile_tree(self.tree.root)
+        return self._run
 
     def calls_status_function(self) -> bool:
         """Does it call success, failure, always or cancelled anywhere?"""
