@@ -25,6 +25,8 @@ def evaluate_concurrency(value: object, contexts: Mapping[str, object]) -> Concu
 
     Raises ExpressionError, and PlanError for a group that is no text or longer than 400 characters.
     """
+    if value is None:
+        return None
     if isinstance(value, str):
         value = render(value, contexts)
     if isinstance(value, Mapping) and "group" not in value:

@@ -230,6 +230,8 @@ def labels(raw: object, contexts: Contexts) -> tuple[str, ...]:
 
 
 def _environment(raw: object, contexts: Contexts) -> tuple[str | None, str | None]:
+    if raw is None:
+        return None, None
     value = _rendered(raw, contexts)
     settings = value if isinstance(value, Mapping) else {"name": value}
     name = to_string(_rendered(settings.get("name"), contexts)).strip()
