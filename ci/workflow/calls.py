@@ -15,6 +15,7 @@ from ci.workflow.problems import PlanError
 from ci.workflow.trees import Contexts, render_texts
 from ci.workflow.workflow import Definition
 
+MAX_SHOWN = 500
 _EMPTY: dict[str, object] = {"boolean": False, "number": 0, "string": ""}
 # What expressions in the declarations and outputs of a called workflow may name.
 _DECLARATION = ("github", "inputs", "vars")
@@ -85,8 +86,10 @@ def plan_call(
 
 
 def shown_name(caller: str, callee: str) -> str:
-    """The name of a job in a called workflow as GitHub shows it, below the name of the leg that calls."""
-    return f"{caller} / {callee}"
+    """The name of a job in a called workflow as GitHub shows it, below the name of the leg that calls; at most 500
+    characters, which ten levels of long names could exceed."""
+    name = f"{caller} / {callee}"
+    return name if len(name) <= MAX_SHOWN else name[: MAX_SHOWN - 3] + "..."
 
 
 def concurrency(called: Definition, *, contexts: Contexts) -> Concurrency | None:

@@ -276,6 +276,7 @@ def test_the_called_jobs_are_planned_with_the_callers_event_and_the_given_inputs
     build, ship = calls.plan_call(called, github={"event": {"x": 1}}, inputs={"where": "here"}, vars={})
     assert (build.key, build.level, ship.level, ship.needs) == ("build", 0, 1, ("build",))
     assert calls.shown_name("deploy", ship.name) == "deploy / Ship to here"
+    assert len(calls.shown_name("x" * 490, "y" * 90)) == calls.MAX_SHOWN
 
 
 def test_outputs_come_from_the_called_jobs() -> None:
