@@ -144,6 +144,7 @@ class Session:
     def next_files(self) -> None:
         """Environment files for one more step, which its expressions may name before its program runs."""
         self.files = EnvFiles.reserve(self.folders.temp / "_runner_file_commands")
+        self._file_context = self.files.context()
 
     def next_marker(self) -> str:
         """A tracking id for one more program; all of a job's begin alike."""
@@ -156,7 +157,7 @@ class Session:
         status = "failure" if scope.composite and scope.failed and not self.control.cancelled else self.status
         return {
             **self._github,
-            **self.files.context(),
+            **self._file_context,
             "action": action,
             "action_path": str(where.path) if where.path and scope.composite else "",
             "action_repository": where.repository,

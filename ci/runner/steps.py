@@ -27,7 +27,7 @@ class Steps:
         try:
             env = self._env(scope, step)
             if not scope.composite:
-                console.rename(title(self.session, scope, step, self._contexts(scope, step, env)))
+                console.rename(title(self.session, scope, step, env=env))
             if not self._holds(scope, step, env):
                 return self._record(scope, step, "skipped", "skipped", {})
         except StepFailure as error:

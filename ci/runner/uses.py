@@ -39,15 +39,20 @@ class Pre:
     holds: Callable[[], bool]
 
 
-def title(session: Session, scope: Scope, step: dict[str, Any], contexts: dict[str, Any] | None = None) -> str:
-    """The step's name as pages show it; raw where its expressions cannot be evaluated (yet)."""
+def title(
+    session: Session, scope: Scope, step: dict[str, Any], *, env: dict[str, str] | None = None, early: bool = False
+) -> str:
+    """The step's name as pages show it; raw where its expressions cannot be evaluated (yet).
+
+    `env`: the step's own. `early`: before the first step, when only what the forge told is known.
+    """
     name, script = str(step.get("name") or ""), str(step.get("run") or "").strip()
     if step.get("uses") and not name:
         return f"Run {step['uses']}"
     shown = name or script
     if "${{" in (name or script.split("\n")[0]):
         with contextlib.suppress(StepFailure):
-            known = session.contexts(scope) if contexts is None else contexts
+            known = session.early_contexts() if early else session.contexts(scope, env=env)
             shown = session.text(shown, known, session.functions(scope), what="name") or shown
     if name:
         return shown

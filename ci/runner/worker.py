@@ -14,7 +14,8 @@ from types import FrameType
 from ci.runner import VERSION, environment
 from ci.runner.client import ApiError, Client, GaveUp
 from ci.runner.config import Config
-from ci.runner.job import Host, Job, clear_leftovers
+from ci.runner.job import Host, Job
+from ci.runner.leftovers import clear_leftovers
 from ci.runner.payload import Payload, PayloadError
 from ci.runner.workspace import Folders
 
