@@ -207,3 +207,23 @@ def test_contexts_are_complete(server: FakeServer, runners: Runners) -> None:
     assert {"workflow_ref", "workflow_sha", "action_path", "action_ref", "action_repository", "path", "env"} <= set(
         github
     )
+
+
+# GitHub docs, "Variables reference", default environment variables.
+DOCUMENTED = """
+CI GITHUB_ACTION GITHUB_ACTIONS GITHUB_ACTION_REPOSITORY GITHUB_ACTOR GITHUB_ACTOR_ID GITHUB_API_URL GITHUB_BASE_REF
+GITHUB_ENV GITHUB_EVENT_NAME GITHUB_EVENT_PATH GITHUB_GRAPHQL_URL GITHUB_HEAD_REF GITHUB_JOB GITHUB_OUTPUT GITHUB_PATH
+GITHUB_REF GITHUB_REF_NAME GITHUB_REF_PROTECTED GITHUB_REF_TYPE GITHUB_REPOSITORY GITHUB_REPOSITORY_ID
+GITHUB_REPOSITORY_OWNER GITHUB_REPOSITORY_OWNER_ID GITHUB_RETENTION_DAYS GITHUB_RUN_ATTEMPT GITHUB_RUN_ID
+GITHUB_RUN_NUMBER GITHUB_SERVER_URL GITHUB_SHA GITHUB_STEP_SUMMARY GITHUB_TRIGGERING_ACTOR GITHUB_WORKFLOW
+GITHUB_WORKFLOW_REF GITHUB_WORKFLOW_SHA GITHUB_WORKSPACE RUNNER_ARCH RUNNER_DEBUG RUNNER_ENVIRONMENT RUNNER_NAME
+RUNNER_OS RUNNER_TEMP RUNNER_TOOL_CACHE
+"""
+
+
+def test_every_documented_variable_is_set(server: FakeServer, runners: Runners) -> None:
+    names = " ".join(DOCUMENTED)
+    script = f'for name in {names}; do test -n "${{!name+set}}" || echo "missing $name"; done'
+    job = runners.run(server.add([{"name": "look", "run": script}], contexts={"vars": {"ACTIONS_STEP_DEBUG": "true"}}))
+    assert job.conclusion == "success"
+    assert not [line for line in job.lines_of("look") if line.startswith("missing ")]

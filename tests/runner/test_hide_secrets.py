@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
+from html import escape
 from itertools import pairwise
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -34,6 +37,22 @@ def test_base64_forms_are_hidden_whatever_stands_before(before: str) -> None:
     hidden = Masks([secret]).hide(encoded)
     assert "***" in hidden
     assert len(hidden.replace("***", "")) < len(encoded) - len(secret)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        json.dumps("p\"ä&'s <w> +1")[1:-1],
+        json.dumps("p\"ä&'s <w> +1", ensure_ascii=False)[1:-1],
+        quote("p\"ä&'s <w> +1", safe=""),
+        quote_plus("p\"ä&'s <w> +1"),
+        escape("p\"ä&'s <w> +1"),
+        "p\"ä&'\\''s <w> +1",
+        "p\"ä&''s <w> +1",
+    ],
+)
+def test_the_usual_encodings_of_a_secret_are_hidden(shown: str) -> None:
+    assert Masks(["p\"ä&'s <w> +1"]).hide(f"[{shown}]") == "[***]"
 
 
 def test_blank_masks_hide_nothing() -> None:

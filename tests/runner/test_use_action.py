@@ -220,3 +220,54 @@ def test_an_action_that_cannot_be_had_ends_the_job_in_its_set_up(
     assert job.conclusion == "failure" and job.conclusions()["Set up job"] == "failure"
     assert message in "\n".join(job.lines_of("Set up job"))
     assert job.conclusions()["first"] == "skipped"
+
+
+WRAP = """
+inputs:
+  who: {default: '${{ github.actor }} on ${{ runner.os }}'}
+  shell: {default: bash}
+outputs:
+  both: {value: '${{ inputs.who }}/${{ env.LEVEL }}/${{ steps.set.outputs.x }}'}
+  none: {}
+runs:
+  using: composite
+  steps:
+    - {id: set, shell: '${{ inputs.shell }}', run: 'echo x=$LEVEL >> $GITHUB_OUTPUT; echo LEVEL=file >> $GITHUB_ENV'}
+    - {if: "env.LEVEL == 'step'", shell: bash, run: 'echo "kept ${{ env.LEVEL }} $LEVEL $JOB"'}
+    - {env: {LEVEL: inner}, shell: bash, run: 'echo "own ${{ env.LEVEL }} $LEVEL ${{ steps.outer.outcome }}."'}
+"""
+
+
+def test_a_composite_sees_the_env_around_it_and_its_own_on_top(
+    server: FakeServer, runners: Runners, repository: Repository
+) -> None:
+    repository.commit({"action.yml": WRAP})
+    job = server.add(
+        [
+            {"id": "outer", "run": "true"},
+            {"id": "wrap", "name": "wrap", "uses": "octo/actions@main", "env": {"LEVEL": "step"}},
+            {"name": "after", "run": 'echo "${{ steps.wrap.outputs.both }}|${{ steps.wrap.outputs.none }}|$LEVEL"'},
+        ],
+        env={"LEVEL": "job", "JOB": "j"},
+    )
+    runners.run(job)
+    assert job.conclusion == "success", job.text
+    assert "kept step step j" in job.lines_of("wrap") and "own inner inner ." in job.lines_of("wrap")
+    assert "mona on Linux/step/step||file" in job.lines_of("after")
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ("using: composite", "must have a list 'runs.steps'"),
+        ("using: composite\n  steps:\n    - {name: Foo}\n    - {uses: a/b@c}", "Step 1 of"),
+        ("using: composite\n  steps:\n    - {uses: Foo/Bar}", "Actual 'Foo/Bar'"),
+        ("using: composite\n  steps:\n    - {run: 'true'}", "Required property is missing: shell"),
+    ],
+)
+def test_a_local_action_that_makes_no_sense_fails_its_step_with_a_reason(
+    server: FakeServer, runners: Runners, runs: str, message: str
+) -> None:
+    job = server.add([local({"action.yml": f"runs:\n  {runs}\n"}), {"name": "x", "uses": "./"}])
+    runners.run(job)
+    assert job.conclusions()["x"] == "failure" and message in "\n".join(job.lines_of("x"))
