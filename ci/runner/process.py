@@ -253,17 +253,21 @@ def _stat(pid: int) -> _Stat | None:
 
 def _marked(pid: int, marker: str) -> bool:
     try:
-        return f"{TRACKING}={marker}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as stream:
+            return f"{TRACKING}={marker}".encode() in stream.read()
     except OSError:
         return False
 
 
-def _processes() -> dict[int, _Stat]:
+def _pids() -> list[int]:
     try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
-        return {}
-    return {pid: stat for pid in pids if (stat := _stat(pid)) is not None and stat.state not in "ZX"}
+        return []
+
+
+def _processes() -> dict[int, _Stat]:
+    return {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None and stat.state not in "ZX"}
 
 
 def tree(root: int, *, marker: str, known: Collection[tuple[int, int]] = ()) -> set[tuple[int, int]]:
@@ -286,7 +290,8 @@ def end_orphans(marker: str) -> list[int]:
     """SIGKILL everything that carries a tracking id beginning with `marker`; the ended processes' ids."""
     ended: set[int] = set()
     for _ in range(10):
-        found = {pid for pid in _processes() if _marked(pid, marker)} - {os.getpid()}
+        # A process that has ended but was not waited for has no environment any more, and so no mark.
+        found = {pid for pid in _pids() if _marked(pid, marker)} - {os.getpid()}
         if not found:
             break
         for pid in found:
