@@ -139,7 +139,7 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
 
 def jobs_of(found: Run, attempt: int) -> list[Job]:
     rows = Job.objects.filter(run=found, attempt=attempt).defer("definition", "outputs", "call_inputs")
-    jobs = list(rows.annotate(uses=KT("definition__uses")).order_by("level", "key", "matrix_index"))
+    jobs: list[Job] = list(rows.annotate(uses=KT("definition__uses")).order_by("level", "key", "matrix_index"))
     for job in jobs:
         job.run = found
     return jobs

@@ -172,7 +172,7 @@ class JobShape(serializers.ModelSerializer[Job]):
     uses = serializers.CharField(
         allow_null=True, read_only=True, help_text="Of a call: the workflow that it calls, as its file says it."
     )
-    environment = serializers.SlugRelatedField(slug_field="name", read_only=True, allow_null=True)
+    environment: Any = serializers.SlugRelatedField(slug_field="name", read_only=True, allow_null=True)
     html_url = serializers.SerializerMethodField()
 
     class Meta:
