@@ -134,12 +134,12 @@ def test_the_hub_survives_the_loss_of_its_connection(world, server):
     until(seen, what="the first look")
     kill = (
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-        # Other workers of the test session have hubs of their own on the same server.
+        # Servers that other tests of this session keep on the same database have hubs of their own.
         " WHERE application_name = 'forge hub' AND datname = current_database()"
     )
     with connection.cursor() as cursor:
         cursor.execute(kill)
-        assert cursor.fetchone() == (1,)
+        assert cursor.fetchone() >= (1,)
     world.run()
     assert poll.result(10).status_code == 200
 
