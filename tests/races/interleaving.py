@@ -37,7 +37,8 @@ class Rival:
     def __init__(self, act: Callable[[], Any]) -> None:
         self.result: Any = None
         self.error: BaseException | None = None
-        self.waited = False
+        # The statement that it was seen to wait in, "" when it never waited.
+        self.waited_in = ""
         self._act = act
         self._backend: int | None = None
         self._thread = threading.Thread(target=self._run, name="rival")
@@ -48,8 +49,8 @@ class Rival:
         limit = time.monotonic() + PATIENCE_SECONDS
         while self._thread.is_alive():
             self._thread.join(0.005)
-            if self._backend is not None and _waits_for_a_lock(self._backend):
-                self.waited = True
+            if self._backend is not None and (statement := _waiting_statement(self._backend)):
+                self.waited_in = statement
                 return
             assert time.monotonic() < limit, "the rival neither ended nor waits for a lock"
 
@@ -69,15 +70,15 @@ class Rival:
             connection.close()
 
 
-def _waits_for_a_lock(backend: int) -> bool:
+def _waiting_statement(backend: int) -> str:
     # Over a connection of its own: the test's is inside the statement that is held up.
-    seen: list[bool] = []
+    seen: list[str] = []
 
     def look() -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s", [backend])
+            cursor.execute("SELECT query FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'", [backend])
             row = cursor.fetchone()
-            seen.append(bool(row and row[0]))
+            seen.append(row[0] if row else "")
         connection.close()
 
     thread = threading.Thread(target=look)

@@ -13,7 +13,7 @@ def test_two_runners_get_two_jobs(committing_playground: Playground) -> None:
     one, two = playground.runner(name="one"), playground.runner(name="two")
     with rival_before(WRITE_EVENT, lambda: playground.assigned(two)) as rival:
         first = playground.assigned(one)
-    assert not rival.waited, "a claim must skip what another is taking"
+    assert not rival.waited_in, "a claim must skip what another is taking"
     assert {first.id, rival.result.id} == set(Job.objects.values_list("id", flat=True))
 
 
@@ -43,7 +43,7 @@ def test_a_claim_during_a_cancel_finds_nothing_and_does_not_wait(committing_play
     runner = playground.runner()
     with rival_before(WRITE_JOB, lambda: playground.fetch(runner)) as rival:
         transitions.cancel_run(run_id=run.pk, actor=playground.alice)
-    assert (rival.waited, rival.result, rival.error) == (False, None, None)
+    assert (rival.waited_in, rival.result, rival.error) == ("", None, None)
     assert states_of(run) == {"build": "cancelled"}
 
 
