@@ -1,0 +1,244 @@
+"""Which guards are there, and how is each taken away? Every row must make some test fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+T = "ci/lifecycle/transitions/"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """`old` in `path` becomes `new`; `tests` are the ones that should see it."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+RACES = "tests/races/"
+LIFE = "tests/lifecycle/"
+GUARDS = (
+    Guard(
+        "the run's lock",
+        T + "guard.py",
+        "Run.objects.select_for_update(no_key=True).get(pk=run_id)",
+        "Run.objects.get(pk=run_id)",
+        (RACES + "test_siblings.py",),
+    ),
+    Guard(
+        "the lock of the run before its job",
+        T + "guard.py",
+        "    run = lock_run(run_id)\n    job = Job",
+        "    run = Run.objects.get(pk=run_id)\n    job = Job",
+        (RACES + "test_siblings.py",),
+    ),
+    Guard(
+        "the claim skips what is locked",
+        T + "claim.py",
+        "FOR NO KEY UPDATE OF job SKIP LOCKED LIMIT 1",
+        "FOR NO KEY UPDATE OF job LIMIT 1",
+        (RACES + "test_claims.py",),
+    ),
+    Guard(
+        "the claim takes only what is queued",
+        T + "claim.py",
+        "    WHERE job.state = 'queued'\n",
+        "    WHERE true\n",
+        (RACES + "test_claims.py",),
+    ),
+    Guard(
+        "one job at a time for a runner",
+        T + "claim.py",
+        "    if Job.objects.filter(runner=runner, state__in=ACTIVE_STATES).exists():\n        return None\n",
+        "",
+        (LIFE + "test_claim.py",),
+    ),
+    Guard(
+        "one job ever for a single-use runner",
+        T + "claim.py",
+        " or (runner.ephemeral and runner.used_job_id is not None)",
+        "",
+        (LIFE + "test_deadlines.py", LIFE + "test_claim.py"),
+    ),
+    Guard(
+        "a paused runner gets nothing",
+        T + "claim.py",
+        "runner.paused or ",
+        "",
+        (LIFE + "test_claim.py",),
+    ),
+    *(
+        Guard(
+            f"the token under the lock: {verb}",
+            T + f"{verb}.py",
+            "    check_token(job, token)\n",
+            "",
+            (RACES + "test_token_under_the_lock.py",),
+        )
+        for verb in ("heartbeat", "update_steps", "complete")
+    ),
+    Guard(
+        "the token under the lock: append_log",
+        T + "append_log.py",
+        "    check_token(job, token)\n    try:\n",
+        "    try:\n",
+        (RACES + "test_token_under_the_lock.py",),
+    ),
+    Guard(
+        "no heartbeat for an ended job",
+        T + "heartbeat.py",
+        "    if job.is_ended:\n        raise JobEnded(str(job.conclusion), job.cancel_reason)\n",
+        "",
+        (LIFE + "test_heartbeat.py",),
+    ),
+    Guard(
+        "a repeated end changes nothing",
+        T + "complete.py",
+        "    if job.is_ended:\n        return JobEnd(str(job.conclusion), job.cancel_reason)\n",
+        "",
+        (LIFE + "test_complete.py",),
+    ),
+    Guard(
+        "a cancel that came first wins",
+        T + "complete.py",
+        "Conclusion.CANCELLED if job.cancel_reason else Conclusion(conclusion)",
+        "Conclusion(conclusion)",
+        (LIFE + "test_complete.py",),
+    ),
+    Guard(
+        "the end advances the run",
+        T + "complete.py",
+        "    advance(run)\n",
+        "",
+        (LIFE + "test_complete.py",),
+    ),
+    Guard(
+        "a finished step does not change",
+        T + "update_steps.py",
+        "        if step.state == StepState.ENDED:\n            continue\n",
+        "",
+        (LIFE + "test_update_steps.py",),
+    ),
+    Guard(
+        "running is written on the version that was read",
+        T + "runner_phase.py",
+        "filter(pk=seen.pk, version=seen.version)",
+        "filter(pk=seen.pk)",
+        (RACES + "test_start_runner.py",),
+    ),
+    Guard(
+        "a terminal phase stays",
+        T + "runner_phase.py",
+        "if runner is None or runner.is_done or runner.phase == RunnerPhase.RUNNING:",
+        "if runner is None:",
+        (RACES + "test_start_runner.py",),
+    ),
+    Guard(
+        "job details are written once",
+        T + "runner_phase.py",
+        "filter(unset_or_same, pk=runner_id, ephemeral=True)",
+        "filter(pk=runner_id, ephemeral=True)",
+        (RACES + "test_start_runner.py",),
+    ),
+    Guard(
+        "an old version changes nothing",
+        T + "guard.py",
+        "    if version is not None and row.version != version:\n",
+        "    if False:\n",
+        (LIFE + "test_cancel.py",),
+    ),
+    Guard(
+        "a deadline that has not passed",
+        T + "deadlines.py",
+        " or job.deadline_at > timezone.now()",
+        "",
+        (LIFE + "test_deadlines.py",),
+    ),
+    Guard(
+        "a heartbeat that came meanwhile",
+        T + "deadlines.py",
+        '    if silence < settings.HEARTBEAT_SECONDS:\n        return ""\n',
+        "",
+        (LIFE + "test_deadlines.py",),
+    ),
+    Guard(
+        "a cancel wins over the queue",
+        T + "deadlines.py",
+        '    if job.cancel_reason:\n        end(job, Conclusion.CANCELLED, kind="cancelled", note=',
+        '    if False:\n        end(job, Conclusion.CANCELLED, kind="cancelled", note=',
+        (LIFE + "test_deadlines.py",),
+    ),
+    Guard(
+        "a begun job is not queued again",
+        T + "deadlines.py",
+        "    elif _has_begun(job):\n",
+        "    elif False:\n",
+        (LIFE + "test_deadlines.py",),
+    ),
+    Guard(
+        "max-parallel",
+        T + "advance.py",
+        "    return len(going) < job.max_parallel\n",
+        "    return True\n",
+        (LIFE + "test_complete.py",),
+    ),
+    Guard(
+        "fail-fast",
+        T + "stopping.py",
+        "    return _stop_siblings(jobs) or _stop_called(jobs)\n",
+        "    return _stop_called(jobs)\n",
+        (LIFE + "test_complete.py",),
+    ),
+    Guard(
+        "the concurrency group's lock",
+        T + "guard.py",
+        "ConcurrencyGroup.objects.select_for_update(no_key=True).get(pk=group_id)",
+        "ConcurrencyGroup.objects.get(pk=group_id)",
+        (RACES + "test_groups.py",),
+    ),
+    Guard(
+        "one holder of a concurrency group",
+        T + "concurrency.py",
+        "    if waiting and not _holders(group):\n",
+        "    if waiting:\n",
+        (LIFE + "test_concurrency.py",),
+    ),
+    Guard(
+        "a run is made once for a push",
+        T + "create_run.py",
+        "    return _existing(cause) or _create(cause, document)\n",
+        "    return _create(cause, document)\n",
+        (LIFE + "test_plan_push.py",),
+    ),
+    Guard(
+        "a schedule fires once for a due time",
+        "ci/lifecycle/schedules.py",
+        "    if row is None or row.next_at > now:\n",
+        "    if row is None:\n",
+        (LIFE + "test_schedule.py",),
+    ),
+    Guard(
+        "a runner with a job is not removed",
+        "ci/lifecycle/registration.py",
+        "    if Job.objects.filter(runner=runner, state__in=ACTIVE_STATES).exists():\n        return False\n",
+        "",
+        (RACES + "test_remove_runner.py",),
+    ),
+    Guard(
+        "the log's offset",
+        "ci/storage/logs.py",
+        "WHERE job_id = %(job)s AND lines = %(offset)s AND sealed_at IS NULL",
+        "WHERE job_id = %(job)s AND sealed_at IS NULL",
+        ("tests/storage",),
+    ),
+    Guard(
+        "the log's seal",
+        "ci/storage/logs.py",
+        "AND lines = %(offset)s AND sealed_at IS NULL",
+        "AND lines = %(offset)s",
+        ("tests/storage",),
+    ),
+)
