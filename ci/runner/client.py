@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import httpx
-
 from ci.runner import VERSION
 from ci.runner.clock import skew
+from ci.runner.wire import Answer, Wire, WireError
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 MOST_RETRY_AFTER = 30.0
-LARGEST_ANSWER = 64 * 1024 * 1024
+ANSWER_SECONDS = 20.0
+PREFIX = "/api/runner/v1/"
 TEMPORARY = {408, 425, 429}
 
 Body = dict[str, Any]
@@ -59,23 +58,11 @@ class Client:
         self.url = url.rstrip("/")
         self._report = report
         self.ahead = 0.0  # seconds the forge's clock is ahead of ours
-        self._http = self._connect()
-
-    def _connect(self) -> httpx.Client:
-        # Reading the system's certificates takes longer than a call. A forge without TLS has none to check against
-        # them, and a context without any refuses whatever would show one.
-        plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return httpx.Client(
-            base_url=f"{self.url}/api/runner/v1/",
-            verify=plain if self.url.startswith("http://") else True,
-            headers={"User-Agent": f"forge-ci-runner/{VERSION}", "Accept": "application/json"},
-            follow_redirects=False,
-        )
+        self._wire = Wire(self.url)
 
     def reconnect(self) -> None:
         """Begin with fresh connections, after a call was broken off half-way."""
-        self._http.close()
-        self._http = self._connect()
+        self._wire.close()
 
     def call(
         self,
@@ -92,27 +79,33 @@ class Client:
         Network faults, 5xx and 429 are tried again until `stop()`. Raises ApiError, GaveUp.
         """
         content = json.dumps(body).encode() if body is not None else None
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        timeout = httpx.Timeout(30.0, connect=10.0, read=wait + 20.0)
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": f"forge-ci-runner/{VERSION}",
+        }
         attempt = 0
         while True:
             pause = backoff(attempt)
             try:
-                answer = self._http.request(method, path, content=content, headers=headers, timeout=timeout)
-                if answer.status_code < 500 and answer.status_code not in TEMPORARY:
+                answer = self._wire.call(
+                    method, f"{PREFIX}{path}", content=content, headers=headers, seconds=wait + ANSWER_SECONDS
+                )
+                if answer.status < 500 and answer.status not in TEMPORARY:
                     self.ahead = skew(answer.headers.get("Date"))
                     return _read(answer)
-                problem = f"answer {answer.status_code}"
+                problem = f"answer {answer.status}"
                 pause = _retry_after(answer, pause)
-            except httpx.TransportError as error:
-                problem = type(error).__name__
+            except WireError as error:
+                problem = str(error)
             if attempt == 0 or attempt % 20 == 0:
                 self._report(f"{method} {path}: {problem}; trying again")
             attempt += 1
             _pause(pause, stop)
 
     def close(self) -> None:
-        self._http.close()
+        self._wire.close()
 
 
 def _pause(seconds: float, stop: Callable[[], bool]) -> None:
@@ -126,14 +119,14 @@ def _pause(seconds: float, stop: Callable[[], bool]) -> None:
         time.sleep(min(0.2, left))
 
 
-def _retry_after(answer: httpx.Response, otherwise: float) -> float:
+def _retry_after(answer: Answer, otherwise: float) -> float:
     try:
         return min(MOST_RETRY_AFTER, max(otherwise, float(answer.headers.get("Retry-After", ""))))
     except ValueError:
         return otherwise
 
 
-def _read(answer: httpx.Response) -> tuple[int, Body]:
+def _read(answer: Answer) -> tuple[int, Body]:
     """Raises ApiError for errors, and for successes that are no JSON object (a proxy's page, a wrong address)."""
     body: Any = {}
     if answer.content:
@@ -141,10 +134,10 @@ def _read(answer: httpx.Response) -> tuple[int, Body]:
             body = json.loads(answer.content)
         except ValueError:
             body = None
-    if answer.is_success and isinstance(body, dict):
-        return answer.status_code, body
+    if 200 <= answer.status < 300 and isinstance(body, dict):
+        return answer.status, body
     known = body if isinstance(body, dict) else {}
     detail = str(known.get("detail") or known.get("errors") or "")
-    if not isinstance(body, dict) or answer.is_redirect:
+    if not isinstance(body, dict) or 300 <= answer.status < 400:
         detail = "the answer is not from a forge's runner API; is the address right?"
-    raise ApiError(answer.status_code, str(known.get("code", "error")), detail[:500], known)
+    raise ApiError(answer.status, str(known.get("code", "error")), detail[:500], known)

@@ -222,7 +222,7 @@ RUNNER_OS RUNNER_TEMP RUNNER_TOOL_CACHE
 
 
 def test_every_documented_variable_is_set(server: FakeServer, runners: Runners) -> None:
-    names = " ".join(DOCUMENTED)
+    names = " ".join(DOCUMENTED.split())
     script = f'for name in {names}; do test -n "${{!name+set}}" || echo "missing $name"; done'
     job = runners.run(server.add([{"name": "look", "run": script}], contexts={"vars": {"ACTIONS_STEP_DEBUG": "true"}}))
     assert job.conclusion == "success"
