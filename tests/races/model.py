@@ -56,6 +56,12 @@ WORKFLOWS = {
         jobs:
           deploy: {runs-on: linux, steps: [{run: echo}]}
     """,
+    "same group": """
+        on: push
+        concurrency: deploy
+        jobs:
+          other: {runs-on: linux, steps: [{run: echo}]}
+    """,
     "hasty group": """
         on: push
         concurrency: {group: deploy, cancel-in-progress: true}
