@@ -71,26 +71,8 @@ def _register(args: argparse.Namespace) -> int:
     token = args.token or os.environ.get(TOKEN_VARIABLE, "")
     if not token:
         raise ConfigError(f"A registration token is needed: give --token or set {TOKEN_VARIABLE}.")
-    body = {
-        "name": args.name,
-        "labels": read_labels(args.labels),
-        "ephemeral": args.ephemeral,
-        "version": VERSION,
-        "os": environment.system().lower(),
-        "arch": environment.architecture().lower(),
-    }
-    client = Client(url, report=report)
-    deadline = time.monotonic() + REGISTER_SECONDS
     try:
-        _, answer = client.call("POST", "runners", token=token, body=body, stop=lambda: time.monotonic() > deadline)
-        config = Config(
-            url=url,
-            id=int(answer["id"]),
-            name=str(answer["name"]),
-            token=str(answer["token"]),
-            labels=tuple(str(label) for label in answer["labels"]),
-            ephemeral=bool(answer.get("ephemeral", args.ephemeral)),
-        )
+        config = _registered(url, token, args)
     except ApiError as error:
         print(_refusal(error, url), file=sys.stderr)
         return 1
@@ -103,11 +85,35 @@ def _register(args: argparse.Namespace) -> int:
     except (KeyError, TypeError, ValueError):
         print(f"{url} did not answer as a forge's runner API does. Is the address right?", file=sys.stderr)
         return 1
-    finally:
-        client.close()
     config.save(args.config)
     print(f"Runner {config.name} is registered at {url}; its configuration is {args.config}.")
     return 0
+
+
+def _registered(url: str, token: str, args: argparse.Namespace) -> Config:
+    """Raises ApiError and GaveUp; KeyError, TypeError or ValueError for the answer of something else than a forge."""
+    body = {
+        "name": args.name,
+        "labels": read_labels(args.labels),
+        "ephemeral": args.ephemeral,
+        "version": VERSION,
+        "os": environment.system().lower(),
+        "arch": environment.architecture().lower(),
+    }
+    client = Client(url, report=report)
+    deadline = time.monotonic() + REGISTER_SECONDS
+    try:
+        _, answer = client.call("POST", "runners", token=token, body=body, stop=lambda: time.monotonic() > deadline)
+    finally:
+        client.close()
+    return Config(
+        url=url,
+        id=int(answer["id"]),
+        name=str(answer["name"]),
+        token=str(answer["token"]),
+        labels=tuple(str(label) for label in answer["labels"]),
+        ephemeral=bool(answer.get("ephemeral", args.ephemeral)),
+    )
 
 
 def _refusal(error: ApiError, url: str) -> str:

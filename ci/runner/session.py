@@ -68,6 +68,29 @@ class Scope:
         return bool(self.trail)
 
 
+def _given(payload: Payload) -> dict[str, Any]:
+    """The contexts that do not change while the job runs."""
+    given = payload.contexts
+    contexts: dict[str, Any] = {name: mapping(given.get(name)) for name in ("strategy", "needs", "vars", "inputs")}
+    # Without a matrix the context is null (GitHub docs, "Contexts reference").
+    contexts["matrix"] = mapping(given.get("matrix")) or None
+    return contexts
+
+
+def _runner(name: str, folders: Folders, *, debug: bool) -> dict[str, str]:
+    """The `runner` context; `debug` is there only when it is on."""
+    found = {
+        "name": name,
+        "os": environment.system(),
+        "arch": environment.architecture(),
+        "temp": str(folders.temp),
+        "tool_cache": str(folders.tool_cache),
+        "workspace": str(folders.pipeline),
+        "environment": "self-hosted",
+    }
+    return {**found, "debug": "1"} if debug else found
+
+
 class Session:
     """The running job: its payload, folders, environment and state."""
 
@@ -96,12 +119,7 @@ class Session:
         self._tracking = tracking
         self._processes = 0
         self.next_files()
-        given = payload.contexts
-        self._given: dict[str, Any] = {
-            name: mapping(given.get(name)) for name in ("strategy", "needs", "vars", "inputs")
-        }
-        # Without a matrix the context is null (GitHub docs, "Contexts reference").
-        self._given["matrix"] = mapping(given.get("matrix")) or None
+        self._given = _given(payload)
         self._secrets = dict(payload.secrets)
         self._github = {
             **payload.github,
@@ -110,16 +128,7 @@ class Session:
             "job": payload.key,
             "token": payload.token,
         }
-        self.runner = {
-            "name": runner_name,
-            "os": environment.system(),
-            "arch": environment.architecture(),
-            "temp": str(folders.temp),
-            "tool_cache": str(folders.tool_cache),
-            "workspace": str(folders.pipeline),
-            "environment": "self-hosted",
-            "debug": "1" if self.debug else "",
-        }
+        self.runner = _runner(runner_name, folders, debug=self.debug)
 
     def _wants_debug(self) -> bool:
         """GitHub docs, "Enabling debug logging": a secret or variable ACTIONS_STEP_DEBUG that says true."""
@@ -175,7 +184,7 @@ class Session:
             "env": ExactNames({**self.env, **scope.env, **(env or {})}),
             "job": {"status": self.status},
             "steps": scope.steps,
-            "runner": {key: value for key, value in self.runner.items() if value},
+            "runner": self.runner,
         }
         if scope.inputs is not None:
             found["inputs"] = scope.inputs
