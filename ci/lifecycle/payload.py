@@ -29,7 +29,7 @@ def build(job: Job, token: str) -> dict[str, Any]:
             "run_id": run.pk,
             "attempt": job.attempt,
             "timeout_minutes": job.timeout_minutes,
-            "cancel_grace_seconds": settings.CANCEL_GRACE_SECONDS,
+            "cancel_grace_seconds": job.grace.total_seconds(),
             "log_offset": log.lines if log else 0,
         },
         "workflow": {

@@ -44,6 +44,9 @@ class Job(models.Model):
     max_parallel = models.PositiveIntegerField(null=True, blank=True)
     continue_on_error = models.BooleanField(default=False)
     timeout_minutes = models.FloatField(default=360)
+    cancel_timeout_minutes = models.FloatField(
+        null=True, blank=True, help_text="What a cancel leaves it for its post steps; empty: the server's own setting."
+    )
     runs_on = ArrayField(models.CharField(max_length=100), default=list)
     label_set = models.ForeignKey(LabelSet, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
     concurrency_group = models.ForeignKey(
@@ -168,6 +171,13 @@ class Job(models.Model):
         if self.cancel_reason:
             return "cancelling"
         return JobState.RUNNING if self.hold == Hold.CALLED else self.state
+
+    @property
+    def grace(self) -> timedelta:
+        """What it has from the moment it is asked to stop until it is ended by force."""
+        if self.cancel_timeout_minutes is not None:
+            return timedelta(minutes=self.cancel_timeout_minutes)
+        return timedelta(seconds=settings.CANCEL_GRACE_SECONDS)
 
     @property
     def duration(self) -> timedelta | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ci.lifecycle import settings_values as values
-from ci.lifecycle import tokens, transitions
+from ci.lifecycle import sweeps, tokens, transitions
 from ci.lifecycle.waiting import why
 from ci.models import Job, Run, Scope
 from tests.playground import WORKFLOW, Playground, jobs_of, states_of
@@ -35,7 +35,7 @@ CALLEE = """
 
 def push(playground: Playground, caller: str = CALLER, callee: str = CALLEE) -> Run:
     playground.push({WORKFLOW: caller, CALLED: callee})
-    return Run.objects.get(workflow_path=WORKFLOW)
+    return Run.objects.filter(workflow_path=WORKFLOW).latest("id")
 
 
 def test_the_called_jobs_run_in_place_of_the_call(playground: Playground) -> None:
@@ -203,3 +203,24 @@ def test_a_call_says_what_it_waits_for(playground: Playground) -> None:
     run = push(playground)
     playground.assigned().begin().complete()
     assert why(jobs_of(run)["call"]) == "Waits for the jobs of the workflow that it calls."
+
+
+def test_the_concurrency_of_a_called_workflow_holds_the_call(playground: Playground) -> None:
+    callee = CALLEE + "    concurrency: shared\n"
+    first, second = push(playground, callee=callee), push(playground, callee=callee + "    # changed\n")
+    runner = playground.runner()
+    for _ in range(2):
+        playground.assigned(runner).begin().complete()
+    sweeps.settle_groups()
+    assert states_of(first)["call"] == "running"
+    assert states_of(second)["call"] == "blocked"
+    assert jobs_of(second)["call"].hold == "concurrency"
+
+
+def test_two_concurrencies_at_one_call_are_refused_with_the_reason(playground: Playground) -> None:
+    caller = CALLER.replace("        secrets: inherit\n", "        secrets: inherit\n        concurrency: own\n")
+    run = push(playground, caller, CALLEE + "    concurrency: shared\n")
+    playground.assigned().begin().complete()
+    call = jobs_of(run)["call"]
+    assert call.conclusion == "failure"
+    assert "both have a concurrency" in call.end_note

@@ -170,3 +170,17 @@ def test_requeueing_a_begun_job_is_refused(playground: Playground) -> None:
 def test_an_unknown_job_is_not_found(playground: Playground) -> None:
     with pytest.raises(NotFound):
         transitions.act_on_deadline(job_id=987654)
+
+
+def test_a_job_may_have_a_grace_of_its_own(playground: Playground) -> None:
+    playground.run("""
+        on: push
+        jobs:
+          build: {runs-on: linux, cancel-timeout-minutes: 2, steps: [{run: echo}]}
+    """)
+    assigned = playground.assigned().begin()
+    assert assigned.payload["job"]["cancel_grace_seconds"] == 120
+    transitions.cancel_job(job_id=assigned.id, actor=playground.alice)
+    requested = assigned.job.cancel_requested_at
+    assert requested is not None
+    assert assigned.heartbeat().force_at == requested + timedelta(minutes=2)

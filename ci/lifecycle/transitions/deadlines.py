@@ -57,7 +57,7 @@ def _time_out(job: Job) -> str:
 
 def _force_cancel(job: Job) -> str:
     reason = CancelReason(job.cancel_reason).label
-    note = f"{reason}; it was still running {settings.CANCEL_GRACE_SECONDS} s later and was ended."
+    note = f"{reason}; it was still running {job.grace.total_seconds():.0f} s later and was ended."
     end(job, Conclusion.CANCELLED, kind="cancelled_by_force", note=note)
     return "force_cancel"
 

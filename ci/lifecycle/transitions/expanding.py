@@ -14,7 +14,7 @@ from ci.lifecycle.matching import label_set_of
 from ci.lifecycle.scopes import Legs
 from ci.lifecycle.transitions.moves import end, queue, write
 from ci.models import Conclusion, Hold, Job, Run
-from ci.workflow import MatrixError, PlanError, calls, legs, needs
+from ci.workflow import Concurrency, MatrixError, PlanError, calls, legs, needs
 from ci.workflow.expressions import ExpressionError
 
 
@@ -35,29 +35,22 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
             cancelled=Conclusion.CANCELLED in ancestors.values(),
             key=job.key,
         )
+        rows = [_leg_fields(run, job, leg) for leg in expansion.legs]
     except (ExpressionError, MatrixError, PlanError) as error:
         end(job, Conclusion.FAILURE, kind="unpreparable", note=f"The job could not be planned: {error}")
         return []
     if expansion.skipped:
         end(job, Conclusion.SKIPPED, kind="skipped", note="Its condition is false.")
         return []
-    return _make_legs(run, job, expansion.legs)
-
-
-def _make_legs(run: Run, job: Job, made: Sequence[legs.Leg]) -> list[Job]:
-    added = []
-    shared = ("run", "attempt", "parent", "key", "needs", "level", "definition")
-    for leg in made:
-        fields = _leg_fields(run, job, leg)
-        if leg.index == 0:
-            write(job, **fields)
-        else:
-            added.append(Job(**{name: getattr(job, name) for name in shared}, hold=Hold.NEEDS, **fields))
-    return Job.objects.bulk_create(added)
+    shared = {name: getattr(job, name) for name in ("run", "attempt", "parent", "key", "needs", "level", "definition")}
+    write(job, **rows[0])
+    return Job.objects.bulk_create(Job(**shared, hold=Hold.NEEDS, **fields) for fields in rows[1:])
 
 
 def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
-    group = group_of(run.repository_id, leg.concurrency.group) if leg.concurrency else None
+    wanted = _concurrency(run, job, leg)
+    group = group_of(run.repository_id, wanted.group) if wanted else None
+    own_grace = "cancel-timeout-minutes" in job.definition
     return {
         "name": _shown(job.parent, leg.name),
         "expanded": True,
@@ -68,14 +61,26 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
         "max_parallel": leg.max_parallel,
         "continue_on_error": leg.continue_on_error,
         "timeout_minutes": leg.timeout_minutes,
+        "cancel_timeout_minutes": leg.cancel_timeout_minutes if own_grace else None,
         "runs_on": list(leg.labels),
         "label_set": None if leg.call else label_set_of(leg.labels),
         "call_inputs": leg.call.inputs if leg.call else {},
         "concurrency_group": group,
         "environment": environment_of(run.repository, leg.environment),
-        "cancel_in_progress": bool(leg.concurrency and leg.concurrency.cancel_in_progress),
-        "queue_all": bool(leg.concurrency and leg.concurrency.queue == "max"),
+        "cancel_in_progress": bool(wanted and wanted.cancel_in_progress),
+        "queue_all": bool(wanted and wanted.queue == "max"),
     }
+
+
+def _concurrency(run: Run, job: Job, leg: legs.Leg) -> Concurrency | None:
+    """Of the job, or of the workflow that it calls. Raises PlanError for both: a row is in one group."""
+    if leg.call is None:
+        return leg.concurrency
+    seen = {"github": contexts.github(run), "inputs": leg.call.inputs, "vars": contexts.variables(run.repository)}
+    called = calls.concurrency(job.definition["called"], contexts=seen)
+    if called is not None and leg.concurrency is not None:
+        raise PlanError("the job and the workflow it calls both have a concurrency: keep one of the two")
+    return leg.concurrency or called
 
 
 def _shown(call: Job | None, name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle import events
@@ -47,15 +46,14 @@ def _acknowledge(run: Run, job: Job) -> None:
     """assigned -> running: from now on the job's own time runs. The poll is forgotten: there is nothing to repeat."""
     now = timezone.now()
     budget = timedelta(minutes=job.timeout_minutes)
-    # A cancel that came before the acknowledgement starts its grace now: only now is there anybody to tell.
-    grace = timedelta(seconds=settings.CANCEL_GRACE_SECONDS)
     move(
         job,
         JobState.RUNNING,
         kind="acknowledged",
         started_at=now,
         poll_id="",
-        deadline_at=now + (grace if job.cancel_reason else budget),
+        # A cancel that came before the acknowledgement starts its grace now: only now is there anybody to tell.
+        deadline_at=now + (job.grace if job.cancel_reason else budget),
     )
     if job.runner_id is not None:
         start_runner(runner_id=job.runner_id, job_id=job.pk, job_name=job.name)

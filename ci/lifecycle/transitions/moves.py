@@ -109,7 +109,7 @@ def ask_to_stop(job: Job, reason: CancelReason, *, actor: Any = None) -> None:
     now = timezone.now()
     fields: dict[str, Any] = {"cancel_reason": reason, "cancel_requested_at": now, "cancelled_by": actor}
     if job.state == JobState.RUNNING:
-        fields["deadline_at"] = now + timedelta(seconds=settings.CANCEL_GRACE_SECONDS)
+        fields["deadline_at"] = now + job.grace
     write(job, **fields)
     events.record(
         "cancel_requested",
