@@ -86,16 +86,17 @@ def inputs(job: Job) -> dict[str, Any]:
     return given
 
 
-def secrets(job: Job) -> dict[str, str]:
-    """The `secrets` context in plain; empty for a run that nobody with write access caused.
+def secrets(job: Job, *, token: str) -> dict[str, str]:
+    """The `secrets` context in plain, without GITHUB_TOKEN; empty for a run that nobody with write access caused.
 
-    In a called workflow: what the calls on the way to it hand on, and those of the job's own environment.
+    In a called workflow: what the calls on the way to it hand on, and those of the job's own environment. `token`: the
+    job's, which a call may hand on under another name.
     Raises SecretUnreadable, and ExpressionError where a call hands on something that cannot be evaluated.
     """
     if not job.run.trusted:
         return {}
     if job.parent is not None:
-        found = _handed_on(job.parent)
+        found = _handed_on(job.parent, token)
     else:
         found = _decrypted(_in_scope(Secret.objects.all(), job.run.repository))
     if job.environment is not None:
@@ -103,22 +104,22 @@ def secrets(job: Job) -> dict[str, str]:
     return found
 
 
-def _handed_on(call: Job) -> dict[str, str]:
+def _handed_on(call: Job, token: str) -> dict[str, str]:
     """What a call gives to its jobs: with `inherit` all it has itself."""
     raw = call.definition.get("secrets") or {}
-    outer = secrets(call)
+    outer = secrets(call, token=token)
     if raw == "inherit":
         return outer
     rows = Job.objects.filter(run=call.run_id, attempt=call.attempt, parent=call.parent_id)
     groups = by_key(list(rows.order_by("matrix_index")))
     seen = {
-        "github": github(call.run),
+        "github": {**github(call.run), "token": token},
         "inputs": inputs(call),
         "vars": variables(call.run.repository),
         "needs": needs(call, groups, results(groups)),
         "strategy": strategy_of(call),
         "matrix": call.matrix,
-        "secrets": outer,
+        "secrets": {**outer, "GITHUB_TOKEN": token},
     }
     return call_secrets({name: str(value) for name, value in raw.items()}, seen)
 

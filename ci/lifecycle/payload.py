@@ -16,7 +16,7 @@ def build(job: Job, token: str) -> dict[str, Any]:
     run = job.run
     scope = Job.objects.filter(run=run, attempt=job.attempt, parent=job.parent_id)
     groups = by_key(list(scope.order_by("matrix_index")))
-    secrets = {**contexts.secrets(job), "GITHUB_TOKEN": token}
+    secrets = {**contexts.secrets(job, token=token), "GITHUB_TOKEN": token}
     called = job.parent.definition["called"] if job.parent is not None else None
     log = Log.objects.filter(job=job).first()
     return {

@@ -47,12 +47,13 @@ def _plan(push: Push) -> None:
     if push.ref == f"refs/heads/{repository.default_branch}":
         workflow_files.remember(repository, loaded)
     head = bare.commit(repository, sha)
-    if head is None or commit.skips_ci(f"{head.subject}\n\n{head.body}"):
+    if head is None:
         return
-    payload = webhook_payloads.push(push, _new_commits(push, sha))
-    cause = _cause(push, "push", payload, ref=push.ref, sha=sha, title=head.subject or sha[:7])
-    fire(Trigger(cause=cause, changed_paths=_changed_paths(push), tell_problems=True), loaded)
-    if push.created:
+    if not commit.skips_ci(f"{head.subject}\n\n{head.body}"):
+        payload = webhook_payloads.push(push, _new_commits(push, sha))
+        cause = _cause(push, "push", payload, ref=push.ref, sha=sha, title=head.subject or sha[:7])
+        fire(Trigger(cause=cause, changed_paths=_changed_paths(push), tell_problems=True), loaded)
+    if push.created:  # which no message skips: GitHub docs, "Skipping workflow runs"
         payload = webhook_payloads.create(push)
         fire(Trigger(cause=_cause(push, "create", payload, ref=push.ref, sha=sha, title=head.subject)), loaded)
 

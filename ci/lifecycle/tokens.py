@@ -66,16 +66,15 @@ def actor_of_job_token(token: str) -> JobActor | None:
 def token_permissions(job: Job) -> dict[str, str]:
     """What the job's token may do: read, write or none of each permission; in a called workflow at most its call's.
 
-    Where nothing is named it is GitHub's restricted default, reading contents and packages.
+    Where nothing is named it is what the call has (actions/runner's WorkflowTemplateConverter hands that on), and
+    without a call GitHub's restricted default, reading contents and packages.
     """
-    called = job.parent
-    workflow = called.definition["called"]["permissions"] if called is not None else job.run.permissions
-    return permissions.effective(
-        _plain(workflow),
-        job.definition.get("permissions"),
-        permissions.policy("LimitedRead"),
-        ceiling=token_permissions(called) if called is not None else None,
-    )
+    call = job.parent
+    own = job.definition.get("permissions")
+    if call is None:
+        return permissions.effective(_plain(job.run.permissions), own, permissions.policy("LimitedRead"))
+    granted = token_permissions(call)
+    return permissions.effective(call.definition["called"]["permissions"], own, granted, ceiling=granted)
 
 
 def _plain(stored: Any) -> Any:

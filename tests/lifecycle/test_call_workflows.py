@@ -199,6 +199,26 @@ def test_the_token_in_a_call_has_at_most_what_the_call_has(
     assert actor.may_write is may_write
 
 
+@pytest.mark.parametrize(("permissions", "expected"), [("contents: write", "write"), ("issues: write", "none")])
+def test_a_called_workflow_that_names_no_permissions_has_those_of_its_call(
+    playground: Playground, permissions: str, expected: str
+) -> None:
+    push(playground, CALLER.replace("secrets: inherit", f"permissions: {{{permissions}}}"))
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    assert tokens.token_permissions(playground.assigned(runner).job)["contents"] == expected
+
+
+@pytest.mark.parametrize("expression", ["secrets.GITHUB_TOKEN", "github.token"])
+def test_a_call_may_hand_on_the_token_under_another_name(playground: Playground, expression: str) -> None:
+    callee = CALLEE.replace("        inputs:", "        secrets: {mine: {required: true}}\n        inputs:")
+    push(playground, CALLER.replace("secrets: inherit", f"secrets: {{mine: '${{{{ {expression} }}}}'}}"), callee)
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    build = playground.assigned(runner)
+    assert build.payload["contexts"]["secrets"]["mine"] == build.token
+
+
 def test_a_call_says_what_it_waits_for(playground: Playground) -> None:
     run = push(playground)
     playground.assigned().begin().complete()

@@ -36,6 +36,11 @@ def test_a_new_branch_fires_create_beside_push(playground: Playground) -> None:
     assert events() == ["push", "create", "push"]
 
 
+def test_a_commit_message_skips_the_push_only(playground: Playground) -> None:
+    playground.push({WORKFLOW: listening("[push, create]")}, message="Begin [skip ci]")
+    assert events() == ["create"]
+
+
 def test_planning_again_makes_no_second_one(playground: Playground) -> None:
     push = playground.push({WORKFLOW: listening("[push, create]")})
     Push.objects.update(planned_at=None)

@@ -72,6 +72,19 @@ def test_only_the_failed_leg_of_a_matrix_runs_again(playground: Playground) -> N
     assert playground.work(runner) == ["test (2)"]
 
 
+def test_a_leg_that_runs_again_keeps_its_times(playground: Playground) -> None:
+    limits = "timeout-minutes: 7, cancel-timeout-minutes: 2"
+    run = playground.run(
+        f"on: push\njobs: {{a: {{runs-on: linux, {limits}, strategy: {{matrix: {{x: [1, 2]}}}}, "
+        "steps: [{run: echo}]}}"
+    )
+    runner = playground.runner()
+    playground.work(runner, {"a (2)": "failure"})
+    transitions.rerun(run_id=run.pk, actor=playground.bob, mode="failed")
+    again = jobs_of(run)["a (2)"]
+    assert (again.timeout_minutes, again.cancel_timeout_minutes) == (7, 2)
+
+
 def test_one_job_runs_again_with_what_depends_on_it(playground: Playground) -> None:
     run = playground.run(THREE)
     runner = playground.runner()

@@ -28,6 +28,7 @@ LEG = (
     "max_parallel",
     "continue_on_error",
     "timeout_minutes",
+    "cancel_timeout_minutes",
     "runs_on",
     "label_set",
     "call_inputs",
