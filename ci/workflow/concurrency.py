@@ -9,6 +9,7 @@ from ci.workflow.expressions import render, to_string, truthy
 from ci.workflow.problems import PlanError
 
 MAX_GROUP = 400
+CONTRADICTION = "'queue: max' and 'cancel-in-progress: true' contradict each other. Remove one of the two"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Concurrency:
 def evaluate_concurrency(value: object, contexts: Mapping[str, object]) -> Concurrency | None:
     """The value of a `concurrency` key; None where there is none, or its group is empty.
 
-    Raises ExpressionError, and PlanError for a group that is no text or longer than 400 characters.
+    Raises ExpressionError, and PlanError for a group that is no text or longer than 400 characters, and for one that
+    shall both keep all members and cancel some.
     """
     if value is None:
         return None
@@ -41,11 +43,10 @@ def evaluate_concurrency(value: object, contexts: Mapping[str, object]) -> Concu
     if not name:
         return None
     queue = to_string(_rendered(settings.get("queue", "single"), contexts))
-    return Concurrency(
-        name,
-        cancel_in_progress=truthy(_rendered(settings.get("cancel-in-progress", False), contexts)),
-        queue=queue if queue == "max" else "single",
-    )
+    cancels = truthy(_rendered(settings.get("cancel-in-progress", False), contexts))
+    if queue == "max" and cancels:
+        raise PlanError(CONTRADICTION)
+    return Concurrency(name, cancel_in_progress=cancels, queue=queue if queue == "max" else "single")
 
 
 def _rendered(value: object, contexts: Mapping[str, object]) -> object:

@@ -1,8 +1,10 @@
 """Concurrency groups of runs and jobs: one running, one pending."""
 
+import pytest
 from django_q.models import OrmQ
 
 from ci.lifecycle import sweeps, transitions
+from ci.lifecycle.transitions import concurrency
 from ci.models import ConcurrencyGroup, Run
 from tests.playground import Playground, jobs_of, states_of
 
@@ -61,6 +63,15 @@ def test_the_watch_lets_the_waiter_go_where_the_task_was_lost(playground: Playgr
     assert sweeps.settle_groups() == 1
     assert outcomes(first, second) == ["success", "queued"]
     assert sweeps.settle_groups() == 0
+
+
+def test_beyond_the_most_that_can_wait_the_newest_is_turned_away(
+    playground: Playground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(concurrency, "MAX_WAITING", 2)
+    runs = [playground.run(workflow("queue: max")) for _ in range(4)]
+    assert outcomes(*runs) == ["queued", "waiting", "waiting", "cancelled"]
+    assert jobs_of(runs[3])["deploy"].end_note.startswith("2 wait in its concurrency group already")
 
 
 def test_cancel_in_progress_cancels_the_holder(playground: Playground) -> None:

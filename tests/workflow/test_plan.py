@@ -63,6 +63,13 @@ def test_forms_of_concurrency(concurrency: str, expected: Concurrency | None) ->
     )
 
 
+def test_a_group_that_keeps_all_and_cancels_by_an_expression_is_refused() -> None:
+    concurrency = "{group: g, queue: max, cancel-in-progress: '${{ github.ref != 1 }}'}"
+    workflow = loaded(f"on: push\nconcurrency: {concurrency}\njobs: {{a: {{runs-on: x}}}}")
+    with pytest.raises(PlanError, match="contradict"):
+        plan(workflow, push())
+
+
 def test_an_expression_that_fails_is_named() -> None:
     workflow = loaded("on: push\nrun-name: ${{ fromJSON(github.ref) }}\njobs: {a: {runs-on: x}}")
     with pytest.raises(PlanError, match="the run-name or concurrency cannot be evaluated"):

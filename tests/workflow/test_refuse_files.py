@@ -127,6 +127,14 @@ REFUSED = {
         "on: {schedule: [{cron: '0 0 * * *', timezone: Mars}]}\njobs: {a: {runs-on: x}}\n",
         *(1, 47, "Unknown time zone 'Mars'"),
     ),
+    "queue max that cancels": (
+        "on: push\nconcurrency: {group: g, queue: max, cancel-in-progress: true}\njobs: {a: {runs-on: x}}\n",
+        *(2, 32, "'queue: max' and 'cancel-in-progress: true' contradict each other"),
+    ),
+    "queue max that cancels, of a job": (
+        JOB + "    concurrency: {group: g, cancel-in-progress: true, queue: max}\n",
+        *(5, 62, "'queue: max' and 'cancel-in-progress: true' contradict each other"),
+    ),
     "branches and branches-ignore": (
         "on: {push: {branches: [a], branches-ignore: [b]}}\njobs: {a: {runs-on: x}}\n",
         *(1, 45, "'branches' and 'branches-ignore' cannot both filter one event"),

@@ -1,4 +1,4 @@
-"""Who of a concurrency group may go? One at a time; of those who wait the newest, or all where it says so.
+"""Who of a concurrency group may go? One at a time; of those who wait the newest, or up to 100 where it says so.
 
 Source: GitHub docs, "Control the concurrency of workflows and jobs".
 """
@@ -20,6 +20,9 @@ from ci.models import ACTIVE_STATES, CancelReason, ConcurrencyGroup, Hold, Job, 
 
 Entrant = Run | Job
 
+# GitHub's limit for `queue: max`.
+MAX_WAITING = 100
+
 WAITING_RUN = Q(state=RunState.WAITING, approval_pending=False)
 HELD_JOB = Q(state=JobState.BLOCKED, hold=Hold.CONCURRENCY)
 
@@ -40,7 +43,10 @@ def settle(group_id: int) -> None:
     if not waiting:
         return
     *older, newest = waiting
-    if not newest.queue_all:
+    if newest.queue_all:
+        for entrant in waiting[MAX_WAITING:]:
+            _turn_away(entrant, f"{MAX_WAITING} wait in its concurrency group already, the most there can be.")
+    else:
         for entrant in older:
             _supersede(entrant, newest)
     if newest.cancel_in_progress:
@@ -87,7 +93,10 @@ def _holders(group: ConcurrencyGroup) -> list[Entrant]:
 
 def _supersede(entrant: Entrant, by: Entrant) -> None:
     name = by if isinstance(by, Run) else by.run
-    note = f"{name} took its place in the concurrency group."
+    _turn_away(entrant, f"{name} took its place in the concurrency group.")
+
+
+def _turn_away(entrant: Entrant, note: str) -> None:
     if isinstance(entrant, Run):
         stop_run(entrant, CancelReason.SUPERSEDED, note=note)
         return

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci.workflow import matrix, names, schedule
+from ci.workflow.concurrency import CONTRADICTION
 from ci.workflow.document.calling import default_problems
 from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
 from ci.workflow.inputs import MAX_INPUTS, typed
@@ -24,6 +25,7 @@ def check(root: Mapping, value: dict[str, Any], problems: Problems, options: Opt
     on = root.get("on")
     if isinstance(on, Mapping):
         _events(on, problems)
+    _concurrency(root, problems)
     for node, message in default_problems(root):
         problems.add(node.line, node.column, message, own=True)
     jobs = root.get("jobs")
@@ -38,6 +40,16 @@ def check(root: Mapping, value: dict[str, Any], problems: Problems, options: Opt
         problems.add(place.line, place.column, message)
     elif isinstance(converted, dict):
         _jobs(jobs, converted, problems)
+
+
+def _concurrency(holder: Mapping, problems: Problems) -> None:
+    """GitHub docs, "Control the concurrency of workflows and jobs": who waits with all others cancels none."""
+    settings = holder.get("concurrency")
+    if not isinstance(settings, Mapping):
+        return
+    queue, cancels = settings.get("queue"), settings.get("cancel-in-progress")
+    if isinstance(queue, Scalar) and queue.text == "max" and isinstance(cancels, Scalar) and cancels.value is True:
+        problems.add(queue.line, queue.column, CONTRADICTION, own=True)
 
 
 # --- on ---------------------------------------------------------------------------------------------------------------
@@ -163,6 +175,7 @@ def _stuck(wanted: dict[str, list[tuple[str, Scalar]]], spelled: dict[str, str])
 
 
 def _job(job: Mapping, converted: object, problems: Problems) -> None:
+    _concurrency(job, problems)
     strategy = job.get("strategy")
     values = converted.get("strategy") if isinstance(converted, dict) else None
     if isinstance(strategy, Mapping) and isinstance(values, dict):
