@@ -105,9 +105,23 @@ def test_plan_takes_inputs(project: Path) -> None:
     assert outcomes["deep"] == "runs"
 
 
+def test_plan_takes_the_branches_and_the_repository_from_the_payload(project: Path) -> None:
+    (project / "pr.yml").write_text(
+        "on: {pull_request: {branches: [main]}}\nrun-name: ${{ github.head_ref }} to ${{ github.base_ref }}\n"
+        "jobs: {a: {if: github.repository == 'mona/tools', runs-on: linux, steps: [{run: echo}]}}"
+    )
+    body = {"action": "opened", "pull_request": {"base": {"ref": "main"}, "head": {"ref": "topic"}}}
+    (project / "payload.json").write_text(json.dumps(body | {"repository": {"full_name": "mona/tools"}}))
+    words = ("plan", project / "pr.yml", "--event", "pull_request", "--payload", project / "payload.json", "--json")
+    shown = json.loads(run(*words))
+    assert (shown["triggered"], shown["run_name"]) == (True, "topic to main")
+    assert [job["outcome"] for job in shown["jobs"]] == ["runs"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--event", "pusch"], "There is no event pusch. Use one of: .*push"),
         (["--event", "workflow_dispatch", "--inputs", "level=huge"], "level"),
         (["--event", "workflow_dispatch", "--inputs", "level"], "NAME=VALUE"),
         (["--inputs", "level=low"], "workflow_dispatch"),

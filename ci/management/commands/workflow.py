@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ci.workflow import Event, InputErrors, PlanError, Workflow, WorkflowErrors, load
+from ci.workflow.document.events import EVENTS
 from ci.workflow.inputs import dispatch_inputs, payload
 from ci.workflow.preview import Preview, preview
 
@@ -133,6 +134,8 @@ def _read(path: Path) -> bytes:
 
 def _event(document: Workflow, options: Mapping[str, Any]) -> Event:
     name, ref = options["event"], options["ref"]
+    if name not in EVENTS:
+        raise CommandError(f"There is no event {name}. Use one of: {', '.join(EVENTS)}.")
     full = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
     body = _payload(options["payload"])
     inputs: dict[str, Any] = {}
@@ -148,8 +151,26 @@ def _event(document: Workflow, options: Mapping[str, Any]) -> Event:
     short = full.removeprefix("refs/heads/").removeprefix("refs/tags/")
     github = {"event_name": name, "event": body, "ref": full, "ref_name": short, "sha": "0" * 40, "actor": "you"}
     github |= {"ref_type": "tag" if full.startswith("refs/tags/") else "branch", "workflow": document.name}
+    github |= _told(body)
     changed = options["changed"]
     return Event(name, github, changed_paths=tuple(changed) if changed is not None else None, inputs=inputs)
+
+
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the `github` context takes from the payload: the repository, and the branches of a pull request."""
+    found = {
+        "repository": _within(body, "repository", "full_name"),
+        "base_ref": _within(body, "pull_request", "base", "ref"),
+        "head_ref": _within(body, "pull_request", "head", "ref"),
+    }
+    owner = found["repository"].partition("/")[0]
+    return {**found, "repository_owner": owner}
+
+
+def _within(body: object, *keys: str) -> str:
+    for key in keys:
+        body = body.get(key) if isinstance(body, Mapping) else None
+    return body if isinstance(body, str) else ""
 
 
 def _payload(name: str | None) -> dict[str, Any]:
