@@ -14,10 +14,11 @@ from forge.models import Member, Repository
 
 @dataclass(frozen=True)
 class JobActor:
-    """A running job, proven by its job token: it may read, and write if granted, its own repository."""
+    """A running job, proven by its job token: it may read and write its own repository as far as it was granted."""
 
     repository_id: int
     job_id: int
+    may_read: bool = True
     may_write: bool = False
     name: str = "job"
     pk: None = None
@@ -31,7 +32,7 @@ def can_read(actor: Actor, repository: Repository) -> bool:
     if not repository.private:
         return True
     if isinstance(actor, JobActor):
-        return actor.repository_id == repository.pk
+        return actor.repository_id == repository.pk and actor.may_read
     return _has_role(actor, repository, Member.Role.READ, Member.Role.WRITE, Member.Role.ADMIN)
 
 
@@ -51,7 +52,8 @@ def readable_repositories(actor: Actor) -> QuerySet[Repository]:
     """The repositories for which `can_read` is true, as one query."""
     repositories = Repository.objects.select_related("owner")
     if isinstance(actor, JobActor):
-        return repositories.filter(Q(private=False) | Q(pk=actor.repository_id))
+        own = Q(pk=actor.repository_id) if actor.may_read else Q()
+        return repositories.filter(Q(private=False) | own)
     if not _is_active(actor):
         return repositories.filter(private=False)
     if getattr(actor, "is_superuser", False):

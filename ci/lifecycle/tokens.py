@@ -55,10 +55,12 @@ def actor_of_job_token(token: str) -> JobActor | None:
     job = Job.objects.filter(token_hash=hash_token(token), state__in=ACTIVE_STATES).select_related("run").first()
     if job is None:
         return None
+    contents = token_permissions(job)["contents"]
     return JobActor(
         repository_id=job.run.repository_id,
         job_id=job.pk,
-        may_write=token_permissions(job)["contents"] == "write",
+        may_read=contents != "none",
+        may_write=contents == "write",
         name=f"job {job.name}",
     )
 
