@@ -14,17 +14,12 @@ PROGRAMS = {  # name of the program: Debian's package
     "chromium": "chromium",
 }
 PYTHON = [sys.executable, "-W", "ignore::RuntimeWarning"]
+STRICT = ["-pci.workflow", "-pci.lifecycle", "-pci.runner"]
 CHECKS = {
     "ruff check": [*PYTHON, "-m", "ruff", "check", "."],
     "ruff format": [*PYTHON, "-m", "ruff", "format", "--check", "."],
     "mypy": [*PYTHON, "-m", "mypy"],
-    "mypy, strict": [
-        *PYTHON,
-        "-m",
-        "mypy",
-        "--strict",
-        *(f"-pci.{room}" for room in ("workflow", "lifecycle", "runner")),
-    ],
+    "mypy, strict": [*PYTHON, "-m", "mypy", "--strict", *STRICT],
     # Has no module to run; the script stands beside the interpreter of the same virtual environment.
     "imports": [str(Path(sys.executable).with_name("lint-imports"))],
     "migrations": [*PYTHON, "manage.py", "makemigrations", "--check", "--dry-run"],
