@@ -237,6 +237,18 @@ def test_the_concurrency_of_a_called_workflow_holds_the_call(playground: Playgro
     assert jobs_of(second)["call"].hold == "concurrency"
 
 
+def test_a_called_job_in_the_group_of_its_call_is_cancelled(playground: Playground) -> None:
+    callee = CALLEE.replace("check: {", "check: {concurrency: shared, ")
+    run = push(playground, callee=callee + "    concurrency: shared\n")
+    runner = playground.runner()
+    playground.assigned(runner).begin().complete()
+    sweeps.settle_groups()
+    playground.assigned(runner).begin().complete()
+    assert states_of(run)["call / check"] == "cancelled"
+    assert "call holds its concurrency group" in jobs_of(run)["call / check"].end_note
+    assert states_of(run)["call"] == "cancelled"
+
+
 def test_two_concurrencies_at_one_call_are_refused_with_the_reason(playground: Playground) -> None:
     caller = CALLER.replace("        secrets: inherit\n", "        secrets: inherit\n        concurrency: own\n")
     run = push(playground, caller, CALLEE + "    concurrency: shared\n")

@@ -128,3 +128,18 @@ def test_a_rerun_enters_the_group_again(playground: Playground) -> None:
     playground.run(workflow())
     transitions.rerun(run_id=first.pk, actor=playground.alice)
     assert outcomes(first) == ["waiting"]
+
+
+def test_a_job_in_the_group_of_its_own_run_is_cancelled_at_once(playground: Playground) -> None:
+    run = playground.run("""
+        on: push
+        concurrency: deploy
+        jobs:
+          deploy: {runs-on: linux, concurrency: {group: Deploy, cancel-in-progress: true}, steps: [{run: echo}]}
+          after: {needs: deploy, runs-on: linux, steps: [{run: echo}]}
+    """)
+    assert states_of(run) == {"deploy": "cancelled", "after": "skipped"}
+    assert jobs_of(run)["deploy"].end_note.startswith("The run itself holds its concurrency group and waits for it")
+    assert outcomes(run) == ["cancelled"]
+    settle()
+    assert outcomes(playground.run(workflow())) == ["queued"]

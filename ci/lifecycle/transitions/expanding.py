@@ -88,13 +88,30 @@ def _shown(call: Job | None, name: str) -> str:
 
 
 def enter(run: Run, job: Job) -> list[Job]:
-    """A leg whose turn it is: into its concurrency group, or straight on. Returns the rows added."""
+    """A leg whose turn it is: into its concurrency group, or straight on. Returns the rows added.
+
+    What holds its group and waits for this very job would wait for ever: then the job is cancelled, as on GitHub.
+    """
     if job.concurrency_group_id is None:
         return go(run, job)
+    if holder := _holder_above(run, job):
+        note = f"{holder} holds its concurrency group and waits for it, for ever: give one of the two another group."
+        end(job, Conclusion.CANCELLED, kind="cancelled", note=note)
+        return []
     write(job, hold=Hold.CONCURRENCY, entered_group_at=timezone.now())
     events.record("held", job=job, from_state=job.state, to_state=job.state, detail=Hold.CONCURRENCY.label)
     settle_later(job.concurrency_group_id)
     return []
+
+
+def _holder_above(run: Run, job: Job) -> str:
+    """What this job is part of and shares its group with; '' for nothing."""
+    call = job.parent
+    while call is not None:
+        if call.concurrency_group_id == job.concurrency_group_id:
+            return call.name
+        call = call.parent
+    return "The run itself" if run.concurrency_group_id == job.concurrency_group_id else ""
 
 
 def go(run: Run, job: Job) -> list[Job]:
