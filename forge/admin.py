@@ -19,7 +19,15 @@ from forge.repositories import create_repository, delete_repository, rename_repo
 
 
 class RepositoryForm(forms.ModelForm):
-    """The branch is checked against git here, where it can still be told beside its field."""
+    """The branch and the name are checked here, where it can still be told beside their fields."""
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        owner = self.cleaned_data.get("owner") or (self.instance.owner if self.instance.pk else None)
+        same = Repository.objects.filter(owner=owner, name__iexact=name).exclude(pk=self.instance.pk)
+        if owner is not None and same.exists():
+            raise forms.ValidationError(f"{owner} already has a repository named {name}.")
+        return name
 
     def clean_default_branch(self) -> str:
         branch = str(self.cleaned_data["default_branch"])

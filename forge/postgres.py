@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import environ
 import psycopg
 from psycopg import sql
 
@@ -40,12 +41,32 @@ _SETTINGS = {
     "log_checkpoints": "off",
     "log_line_prefix": "%m [%p] ",
 }
+_SCHEMES = ("postgres", "postgresql", "psql", "pgsql")
 # For databases that live as long as a test session.
 FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 
 class PostgresError(Exception):
     """The embedded server does not start; the message is one sentence for the person who starts it."""
+
+
+def given_database(url: str | None) -> dict[str, Any] | None:
+    """Django's DATABASES entry for the server of DATABASE_URL; None where there is no such variable.
+
+    Raises ImproperlyConfigured, without a word of the URL, for it may hold a password.
+    """
+    if url is None:
+        return None
+    found: dict[str, Any] = {}
+    # What it does not know, django-environ warns of, with the password.
+    if url.partition("://")[0] in _SCHEMES:
+        with contextlib.suppress(ValueError, environ.ImproperlyConfigured):
+            found = environ.Env.db_url_config(url)
+    if not found.get("NAME"):
+        raise environ.ImproperlyConfigured(
+            "DATABASE_URL does not name a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST:PORT/NAME."
+        )
+    return found
 
 
 def embedded_database(data_dir: Path) -> dict[str, Any]:

@@ -17,9 +17,11 @@ from forge.git.names import is_branch_name
 from forge.git.program import run
 from forge.models import Repository
 
-# The first part of an address of this site; what an owner of such a name had could not be reached.
+# The first part of an address of this site, or what browsers take out of one: what an owner of such a name had could
+# not be reached.
 RESERVED_OWNERS = frozenset(
     [
+        *(".", "..", "favicon.ico"),
         *("admin", "api", "static", "login", "logout", "new", "settings", "runners"),
         *("accounts", "media", "actions", "health", "metrics", "twirp"),
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import environ
 
-from forge.postgres import embedded_database
+from forge.postgres import embedded_database, given_database
 from forge.secret_key import load_secret_key
 
 env = environ.Env()
@@ -80,7 +80,7 @@ TEMPLATES = [
 ]
 
 # Without DATABASE_URL the embedded server of DATA_DIR is meant; `manage.py up` starts it.
-DATABASES = {"default": env.db_url("DATABASE_URL") if "DATABASE_URL" in os.environ else embedded_database(DATA_DIR)}
+DATABASES = {"default": given_database(os.environ.get("DATABASE_URL")) or embedded_database(DATA_DIR)}
 DATABASES["default"]["CONN_MAX_AGE"] = env.int("FORGE_CONN_MAX_AGE", default=60)
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 # An old snapshot slows every claim down: whoever forgets a transaction loses it.

@@ -37,12 +37,12 @@ class Conflict(LifecycleError):
 
 
 class InvalidInput(LifecycleError):
-    """`errors` maps a field to what is wrong with it."""
+    """`errors` maps a field to what is wrong with it; the field "" stands for all of them together."""
 
     code = "invalid"
 
     def __init__(self, errors: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{name}: {text}" for name, text in errors.items()))
+        super().__init__("; ".join(f"{name}: {text}" if name else text for name, text in errors.items()))
         self.errors = dict(errors)
 
 

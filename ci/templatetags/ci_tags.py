@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ci.web import icons
+from ci.workflow.expressions import to_string
 
 register = template.Library()
 
@@ -106,6 +107,12 @@ def _distance(delta: timedelta) -> str:
 def file_name(path: str) -> str:
     """The last segment of a path: how a workflow is addressed."""
     return path.rpartition("/")[2]
+
+
+@register.filter
+def workflow_text(value: object) -> str:
+    """The value of an input as its workflow sees it: `true`, not Python's `True`."""
+    return to_string(value)
 
 
 @register.filter

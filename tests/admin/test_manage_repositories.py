@@ -39,7 +39,9 @@ def test_wrong_input_makes_nothing(playground, operator, wrong):
 def test_a_name_that_is_taken_makes_nothing(playground, operator):
     operator.post(ADD, _fields(playground))
     answer = operator.post(ADD, _fields(playground, name="MADE"), follow=True)
-    assert answer.status_code == 200
+    assert answer.context["adminform"].form.errors == {
+        "name": [f"{playground.alice} already has a repository named MADE."]
+    }
     assert Repository.objects.count() == 1
 
 

@@ -47,6 +47,12 @@ def test_wrong_inputs_are_named(playground: Playground) -> None:
     assert not Run.objects.exists()
 
 
+def test_inputs_that_are_too_long_together_are_told_in_a_plain_sentence(playground: Playground) -> None:
+    playground.push({WORKFLOW: MANUAL})
+    with pytest.raises(InvalidInput, match="^The inputs are too long"):
+        dispatch(playground, inputs={"level": "x" * 70_000})
+
+
 @pytest.mark.parametrize("options", [{"ref": "nowhere"}, {"ref": "--help"}, {"path": ".github/workflows/no.yml"}])
 def test_an_unknown_ref_or_file_is_not_found(playground: Playground, options: dict[str, str]) -> None:
     playground.push({WORKFLOW: MANUAL})

@@ -196,6 +196,22 @@ def test_a_database_url_that_does_not_answer_is_named_without_its_password(tmp_p
     assert "hidden-word" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    "url", ["mysql://me:hidden-word@h/x", "nonsense hidden-word", "postgres://h:hidden-word/x", "postgres://h", ""]
+)
+def test_a_database_url_of_no_postgresql_is_explained_without_its_password(tmp_path, free_port, url):
+    done = subprocess.run(
+        [sys.executable, "manage.py", "up", "--data", tmp_path / "data", "--port", str(free_port)],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    _assert_refused(done, "DATABASE_URL does not name a PostgreSQL database")
+    assert "hidden-word" not in done.stdout + done.stderr
+
+
 def test_a_killed_start_leaves_no_child_to_the_next_one(tmp_path):
     folder = DataFolder(tmp_path / "data")
     folder.prepare()

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ci.templatetags.ci_tags import WORDS, ago, chip, duration, state_icon
+from ci.templatetags.ci_tags import WORDS, ago, chip, duration, state_icon, workflow_text
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,11 @@ def test_a_duration_has_two_units(seconds: float | None, words: str) -> None:
 )  # fmt: skip
 def test_a_moment_is_told_from_now(seconds: int, words: str) -> None:
     assert f">{words}</time>" in str(ago(timezone.now() - timedelta(seconds=seconds)))
+
+
+@pytest.mark.parametrize(("value", "words"), [(True, "true"), (False, "false"), (3, "3"), (0.5, "0.5"), ("a<b", "a<b")])
+def test_an_input_is_written_as_its_workflow_sees_it(value: object, words: str) -> None:
+    assert workflow_text(value) == words
 
 
 def test_never_is_a_time_too() -> None:

@@ -35,6 +35,16 @@ def test_it_refuses_a_name_that_no_address_can_hold_and_leaves_nothing(alice, na
     assert folders() == before and not Repository.objects.exists()
 
 
+@pytest.mark.parametrize("username", ["admin", "Settings", "..", "favicon.ico"])
+def test_an_owner_whose_address_leads_elsewhere_gets_no_repository(alice, username):
+    alice.username = username
+    alice.save()
+    before = folders()
+    with pytest.raises(ValidationError, match="that name is an address of this site"):
+        create_repository(owner=alice, name="widget")
+    assert folders() == before and not Repository.objects.exists()
+
+
 @pytest.mark.parametrize("branch", ["", "-x", "a..b", "HEAD", "a b", "x.lock", "/a"])
 def test_it_refuses_a_default_branch_that_cannot_be_one(alice, branch):
     with pytest.raises(ValidationError) as caught:
