@@ -72,10 +72,11 @@ def _called_elsewhere(repository: Repository, own: Mapping[str, bytes]) -> dict[
 
 
 def _file_of(caller: Repository, reference: uses.Reference) -> bytes | None:
-    """A public repository's, or one of the same owner: what a runner of the caller could check out anyway."""
+    """A public repository's, or for a private caller one of the same owner: pages and logs of a public caller's runs
+    would show a private file to everybody. Source: GitHub docs, "Reusable workflows", access."""
     owner, _, name = str(reference.repository).partition("/")
     repository = Repository.objects.filter(owner__username__iexact=owner, name__iexact=name).first()
-    if repository is None or (repository.private and repository.owner_id != caller.owner_id):
+    if repository is None or not _may_call(caller, repository):
         return None
     sha = bare.resolve(repository, str(reference.ref))
     if sha is None:
@@ -84,6 +85,11 @@ def _file_of(caller: Repository, reference: uses.Reference) -> bytes | None:
         return bare.blob(repository, sha, reference.path, max_bytes=bare.MAX_FILE + 1)
     except bare.BlobTooLarge:
         return None
+
+
+def _may_call(caller: Repository, called: Repository) -> bool:
+    shared = caller.private and called.owner_id == caller.owner_id
+    return not called.private or called.pk == caller.pk or shared
 
 
 def _load(path: str, files: Mapping[str, bytes]) -> Loaded:

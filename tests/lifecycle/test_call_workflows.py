@@ -182,6 +182,18 @@ def test_a_private_workflow_of_another_owner_is_not_found(playground: Playground
     assert run.conclusion == "startup_failure"
 
 
+def test_a_private_workflow_is_not_found_from_a_public_repository(playground: Playground) -> None:
+    library = playground.make_repository(name="library")
+    playground.push({CALLED: CALLEE}, repository=library)
+    playground.repository.private = False
+    playground.repository.save()
+    caller = CALLER.replace("./.github", "alice/library/.github").replace("called.yml", "called.yml@main")
+    assert push(playground, caller).conclusion == "startup_failure"
+    library.private = False
+    library.save()
+    assert push(playground, caller + "# once more\n").conclusion is None
+
+
 @pytest.mark.parametrize(
     ("permissions", "may_write"),
     [("", False), ("permissions: {contents: write}", True), ("permissions: {issues: write}", False)],
