@@ -49,7 +49,7 @@ def test_wrong_inputs_are_named(playground: Playground) -> None:
 
 def test_inputs_that_are_too_long_together_are_told_in_a_plain_sentence(playground: Playground) -> None:
     playground.push({WORKFLOW: MANUAL})
-    with pytest.raises(InvalidInput, match="^The inputs are too long"):
+    with pytest.raises(InvalidInput, match=r"^The inputs are too long"):
         dispatch(playground, inputs={"level": "x" * 70_000})
 
 
