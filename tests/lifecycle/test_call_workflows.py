@@ -5,7 +5,7 @@ import pytest
 from ci.lifecycle import settings_values as values
 from ci.lifecycle import sweeps, tokens, transitions
 from ci.lifecycle.waiting import why
-from ci.models import Job, Run, Scope
+from ci.models import Job, Run, Runner, Scope
 from tests.playground import WORKFLOW, Playground, jobs_of, states_of
 
 CALLED = ".github/workflows/called.yml"
@@ -268,3 +268,47 @@ def test_two_concurrencies_at_one_call_are_refused_with_the_reason(playground: P
     call = jobs_of(run)["call"]
     assert call.conclusion == "failure"
     assert "both have a concurrency" in call.end_note
+
+
+def failed_in_a_group(playground: Playground) -> tuple[Run, Run]:
+    """A run in whose call one job failed, and one whose call holds the same concurrency group now."""
+    caller = CALLER.replace("        secrets: inherit\n", "        concurrency: shared\n")
+    runner = playground.runner()
+    first = push(playground, caller)
+    playground.assigned(runner).begin().complete()
+    sweeps.settle_groups()
+    playground.work(runner, {"call / check": "failure"})
+    second = push(playground, caller + "# once more\n")
+    playground.assigned(runner).begin().complete()
+    sweeps.settle_groups()
+    assert states_of(second)["call"] == "running"
+    transitions.rerun(run_id=first.pk, actor=playground.alice, mode="failed")
+    sweeps.settle_groups()
+    return first, second
+
+
+def test_a_call_re_run_in_part_waits_for_its_concurrency_group(playground: Playground) -> None:
+    first, second = failed_in_a_group(playground)
+    runner = Runner.objects.get()
+    assert jobs_of(first)["call"].hold == "concurrency"
+    assert (states_of(first)["call / build"], states_of(first)["call / check"]) == ("success", "blocked")
+    assert playground.work(runner) == ["call / build", "call / check", "last"]
+    sweeps.settle_groups()
+    assert states_of(second)["call"] == "success"
+    assert playground.work(runner) == ["call / check", "last"]
+    first.refresh_from_db()
+    assert (first.attempt, first.conclusion) == (2, "success")
+
+
+def test_a_call_cancelled_while_it_waits_takes_its_jobs_along(playground: Playground) -> None:
+    first, _ = failed_in_a_group(playground)
+    transitions.cancel_job(job_id=jobs_of(first)["call"].pk, actor=playground.alice)
+    assert states_of(first) == {
+        "first": "success",
+        "call": "cancelled",
+        "call / build": "success",
+        "call / check": "cancelled",
+        "last": "skipped",
+    }
+    first.refresh_from_db()
+    assert first.conclusion == "cancelled"

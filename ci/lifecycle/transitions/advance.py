@@ -37,7 +37,10 @@ def advance(run: Run) -> None:
 def _release(run: Run, jobs: list[Job]) -> bool:
     """One pass over the blocked jobs; whether anything moved, so that another pass may find more."""
     moved = False
-    for scope in by_scope(jobs).values():
+    calling = {job.pk for job in jobs if job.hold == Hold.CALLED}
+    for call_id, scope in by_scope(jobs).items():
+        if call_id is not None and call_id not in calling:  # of a call that a re-run repeats in part, and that waits
+            continue
         groups = by_key(scope)
         known = results(groups)
         for job in scope:

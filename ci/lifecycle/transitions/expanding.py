@@ -120,11 +120,13 @@ def go(run: Run, job: Job) -> list[Job]:
         queue(job)
         return []
     called = job.definition["called"]
+    write(job, hold=Hold.CALLED, started_at=timezone.now())
+    events.record("called", job=job, from_state=job.state, to_state=job.state, detail=str(called.get("name", "")))
+    if Job.objects.filter(parent=job).exists():  # a re-run made them
+        return []
     planned = calls.plan_call(
         called, github=contexts.github(run), inputs=job.call_inputs, vars=contexts.variables(run.repository)
     )
-    write(job, hold=Hold.CALLED, started_at=timezone.now())
-    events.record("called", job=job, from_state=job.state, to_state=job.state, detail=str(called.get("name", "")))
     return Job.objects.bulk_create(
         Job(
             run=run,

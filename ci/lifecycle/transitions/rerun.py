@@ -137,7 +137,7 @@ def _make_scope(
     the rest is carried.
 
     With every leg of a job chosen the job is expanded anew, since what its matrix reads may have changed. A call of
-    which only some jobs run again goes on being called.
+    which only some jobs run again has them from the start, and waits for its concurrency group like any other.
     """
     legs = by_key(scopes.get(old.pk if old is not None else None, ()))
     whole = {key for key, group in legs.items() if all(leg.pk in again for leg in group)}
@@ -149,7 +149,8 @@ def _make_scope(
             _unexpanded(run, group[0], new).save()
             continue
         for leg in group:
-            row = _next(run, leg, new, leg.pk in again, _runs_again(leg, scopes, again))
+            row = _leg_again(run, leg) if _runs_again(leg, scopes, again) else _carried(run, leg)
+            row.parent = new
             row.save()
             if leg.is_call and leg.pk not in again:
                 _make_scope(run, scopes, again, old=leg, new=row)
@@ -158,18 +159,6 @@ def _make_scope(
 def _runs_again(leg: Job, scopes: dict[int | None, list[Job]], again: set[int]) -> bool:
     """Itself, or of a call some job in it."""
     return leg.pk in again or any(_runs_again(inner, scopes, again) for inner in scopes.get(leg.pk, ()))
-
-
-def _next(run: Run, leg: Job, parent: Job | None, chosen: bool, touched: bool) -> Job:
-    if chosen:
-        row = _leg_again(run, leg)
-    elif touched:
-        row = _leg_again(run, leg)
-        row.hold, row.started_at = Hold.CALLED, timezone.now()
-    else:
-        row = _carried(run, leg)
-    row.parent = parent
-    return row
 
 
 def _copy(run: Run, job: Job, names: tuple[str, ...]) -> Job:

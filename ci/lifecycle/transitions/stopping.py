@@ -45,7 +45,7 @@ def _stop_called(jobs: Sequence[Job]) -> bool:
     moved = False
     scopes = by_scope(jobs)
     for call in jobs:
-        if call.hold == Hold.CALLED and call.cancel_reason:
+        if call.cancel_reason:
             reason = CancelReason(call.cancel_reason)
             note = f"{call.name}, which called it, is being stopped: {reason.label}."
             moved |= _stop_all(scopes.get(call.pk, ()), reason, note=note, actor=call.cancelled_by)
