@@ -27,7 +27,7 @@ def load_all(repository: Repository, sha: str) -> dict[str, Loaded]:
     """Each workflow file of a commit by its path: the document, or what is wrong with it."""
     own = read(repository, sha)
     files = {**own, **_called_elsewhere(repository, own)}
-    return {path: _load(path, files) for path in own}
+    return {_storable(path): _load(path, files) for path in own}
 
 
 def read(repository: Repository, sha: str) -> dict[str, bytes]:
@@ -92,7 +92,14 @@ def _may_call(caller: Repository, called: Repository) -> bool:
     return not called.private or called.pk == caller.pk or shared
 
 
+def _storable(path: str) -> str:
+    """A path as people and the database can have it: git's may hold bytes that are no UTF-8 (here surrogates)."""
+    return path.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def _load(path: str, files: Mapping[str, bytes]) -> Loaded:
+    if _storable(path) != path:
+        return (Problem(_storable(path), 0, 0, "The name of the file is not UTF-8. Rename it"),)
     try:
         return load(path, files, options=OPTIONS)
     except WorkflowErrors as errors:

@@ -126,6 +126,15 @@ def test_a_broken_file_does_not_stop_the_others(playground: Playground) -> None:
     assert set(Run.objects.values_list("conclusion", flat=True)) == {None, "startup_failure"}
 
 
+def test_a_file_whose_name_is_no_utf_8_is_told_of_and_does_not_stop_the_others(playground: Playground) -> None:
+    playground.push({WORKFLOW: ONE_JOB, ".github/workflows/b\udcff.yml": ONE_JOB, "c\udcff.txt": "text"})
+    odd, good = Run.objects.order_by("workflow_path")
+    assert (odd.workflow_path, odd.conclusion) == (".github/workflows/b\ufffd.yml", "startup_failure")
+    assert [problem["message"] for problem in odd.problems] == ["The name of the file is not UTF-8. Rename it"]
+    assert (good.workflow_path, good.state) == (WORKFLOW, "queued")
+    assert Workflow.objects.filter(on_default_branch=True).count() == 2
+
+
 def test_the_person_is_told_of_runs_with_links(playground: Playground) -> None:
     push = playground.push({WORKFLOW: ONE_JOB}, plan=False)
     (line,) = pushes.report([push.pk])
