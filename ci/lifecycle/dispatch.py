@@ -10,7 +10,7 @@ from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.firing import Trigger, fire
 from ci.lifecycle.transitions import Cause, create_run
 from ci.models import Run, Workflow
-from ci.workflow import InputErrors, WorkflowErrors
+from ci.workflow import InputErrors, PlanError, WorkflowErrors, storable
 from ci.workflow import Workflow as Document
 from ci.workflow.inputs import dispatch_inputs
 from forge.git import bare
@@ -70,6 +70,10 @@ def dispatch_repository(
     """
     if not 1 <= len(event_type) <= 100 or len(client_payload) > 10:
         raise InvalidInput({"event_type": "1 to 100 characters, and a client_payload of at most 10 properties."})
+    try:
+        storable.check([event_type, client_payload], "The event")
+    except PlanError as error:
+        raise InvalidInput({"client_payload": str(error)}) from None
     ref, sha = _resolve(repository, f"refs/heads/{repository.default_branch}")
     cause = Cause(
         repository=repository,

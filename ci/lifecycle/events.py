@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connection
 
 from ci.models import Event, Job, Run, Runner, RunnerSet
+from ci.workflow.storable import cleaned
 
 # What listens to the database is told in the transaction that causes it, so it is never told of what did not happen.
 JOB_QUEUED = "forge_jobs"
@@ -37,7 +38,7 @@ def record(
         to_state=to_state,
         actor=actor,
         actor_name=actor.get_username() if actor is not None else "",
-        detail=detail[:1000],
+        detail=cleaned(detail)[:1000],
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ci.workflow import storable
 from ci.workflow.concurrency import Concurrency, evaluate_concurrency
 from ci.workflow.expressions import render, to_string
 from ci.workflow.planning import PlannedJob, planned_jobs
@@ -103,7 +104,9 @@ def concurrency(called: Definition, *, contexts: Contexts) -> Concurrency | None
 def outputs(called: Definition, *, contexts: Contexts) -> dict[str, str]:
     """The `on.workflow_call.outputs` of a called workflow that has ended.
 
-    `contexts`: github, inputs, vars and jobs (job key -> {result, outputs}). Raises ExpressionError.
+    `contexts`: github, inputs, vars and jobs (job key -> {result, outputs}). Raises ExpressionError and PlanError.
     """
     raw = {name: declared["value"] for name, declared in called["outputs"].items()}
-    return render_texts(raw, contexts)
+    found = render_texts(raw, contexts)
+    storable.check(found, "An output of the called workflow")
+    return found

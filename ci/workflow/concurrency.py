@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ci.workflow import storable
 from ci.workflow.expressions import render, to_string, truthy
 from ci.workflow.problems import PlanError
 
@@ -38,6 +39,7 @@ def evaluate_concurrency(value: object, contexts: Mapping[str, object]) -> Concu
     if isinstance(group, (dict, list)):
         raise PlanError("The concurrency group must be a text, not a mapping or a list")
     name = to_string(group)
+    storable.check(name, "The concurrency group")
     if len(name) > MAX_GROUP:
         raise PlanError(f"The concurrency group is longer than {MAX_GROUP} characters: '{name[:50]}…'")
     if not name:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ci.workflow.expressions import to_string
+from ci.workflow.storable import UNSTORABLE
 from ci.workflow.workflow import Workflow
 
 MAX_INPUTS = 25
@@ -64,6 +65,8 @@ def typed(kind: str, given: object, *, options: list[str] | None = None) -> obje
     if given is not None and not isinstance(given, (str, bool, int, float)):
         raise ValueError("Give a text, a number or a boolean")
     text = to_string(given)
+    if UNSTORABLE.search(text):
+        raise ValueError("Give a text without NUL characters and halves of surrogate pairs")
     if kind == "boolean":
         if text.strip().casefold() not in {"true", "false"}:
             raise ValueError("Write true or false")

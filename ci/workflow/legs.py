@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ci.workflow import storable
 from ci.workflow.calls import Call, prepare
 from ci.workflow.concurrency import Concurrency, evaluate_concurrency
 from ci.workflow.expressions import condition, render, to_string
@@ -77,7 +78,16 @@ def expand(
         context = strategy_context(index, len(found), fail_fast=fail_fast, max_parallel=max_parallel)
         known = {**contexts, "strategy": context, "matrix": combination.values}
         legs.append(_leg(definition, combination, index, len(found), known, fail_fast, max_parallel, key))
+        _check_storable(legs[-1])
     return Expansion(skipped=False, legs=tuple(legs))
+
+
+def _check_storable(leg: Leg) -> None:
+    storable.check(leg.matrix, "The matrix")
+    storable.check(leg.name, "The name")
+    storable.check(leg.labels, "runs-on")
+    storable.check(leg.environment, "The environment")
+    storable.check(leg.call.inputs if leg.call else None, "An input of the called workflow")
 
 
 def enabled(definition: Definition, *, contexts: Contexts, ancestors: Mapping[str, str], cancelled: bool) -> bool:

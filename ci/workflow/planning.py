@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ci.workflow import needs
+from ci.workflow import needs, storable
 from ci.workflow.concurrency import Concurrency, evaluate_concurrency
 from ci.workflow.expressions import ExpressionError, check, render, to_string
 from ci.workflow.names import cut
@@ -49,6 +49,7 @@ def plan(workflow: Workflow, event: Event) -> Plan:
         concurrency = evaluate_concurrency(workflow.concurrency, contexts)
     except ExpressionError as error:
         raise PlanError(f"{workflow.path}: the run-name or concurrency cannot be evaluated. {error}") from error
+    storable.check(run_name, f"{workflow.path}: the run-name")
     return Plan(
         name=workflow.name,
         run_name=run_name or None,
@@ -86,7 +87,7 @@ def _shown_name(key: str, definition: Mapping[str, Any], contexts: Mapping[str, 
     name = str(definition.get("name") or "").strip()
     if "${{" in name and not check(name, contexts=_RUN_CONTEXTS, functions={}):
         try:
-            name = to_string(render(name, contexts)).strip()
+            name = storable.cleaned(to_string(render(name, contexts)).strip())
         except ExpressionError:
             # Its legs will meet the same error, and say so where it can be seen.
             return cut(name)

@@ -21,6 +21,7 @@ from ci.models import Hold, Job, Run, RunConclusion, RunState, Schedule, Workflo
 from ci.workflow import Event, Plan, PlanError, Problem, plan
 from ci.workflow import Workflow as Document
 from ci.workflow.expressions import ExpressionError
+from ci.workflow.storable import cleaned
 from forge.models import Push, Repository
 
 
@@ -188,6 +189,6 @@ def enter(run: Run) -> None:
 
 def _fail_at_startup(run: Run, problems: tuple[Problem, ...]) -> None:
     now = timezone.now()
-    found = [{"path": p.path, "line": p.line, "column": p.column, "message": p.message} for p in problems]
+    found = [{"path": p.path, "line": p.line, "column": p.column, "message": cleaned(p.message)} for p in problems]
     write(run, state=RunState.ENDED, conclusion=RunConclusion.STARTUP_FAILURE, ended_at=now, problems=found)
     events.record("run_ended", run=run, to_state=RunState.ENDED, actor=run.actor, detail="Startup failure")

@@ -12,6 +12,7 @@ from django.utils import timezone
 from ci.lifecycle import events
 from ci.lifecycle.groups import settle_later
 from ci.models import ACTIVE_STATES, CancelReason, Conclusion, Job, JobState, Run, Runner, RunnerPhase, Step, StepState
+from ci.workflow.storable import cleaned
 
 # state -> the states it may be reached from. Whatever is not here is a fault of the server and raises.
 ORIGINS: dict[str, frozenset[str]] = {
@@ -82,7 +83,7 @@ def end(job: Job, conclusion: str, *, kind: str = "ended", note: str = "", actor
         detail=note,
         conclusion=conclusion,
         ended_at=now,
-        end_note=note[:1000],
+        end_note=cleaned(note)[:1000],
         deadline_at=None,
         poll_id="",
         **fields,

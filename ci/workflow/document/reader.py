@@ -12,6 +12,7 @@ from ci.workflow.document.scalars import ScalarError, resolve, resolve_tagged
 from ci.workflow.expressions import to_string
 from ci.workflow.options import DEFAULTS, Options
 from ci.workflow.problems import Problems
+from ci.workflow.storable import UNSTORABLE
 
 # GitHub's ParseOptions.
 MAX_NODES = 1_000_000
@@ -141,6 +142,8 @@ class _Reader:
         except ScalarError as error:
             self._note(line, column, str(error))
             value = text
+        if (found := UNSTORABLE.search(text)) is not None and not self._problems.github_only:
+            self._note(line, column, f"The text holds \\u{ord(found[0]):04x}, which cannot be kept. Remove it")
         if isinstance(value, str):
             # GitHub's estimate of a text; anything else counts 24.
             size = 50 + 2 * len(text)
