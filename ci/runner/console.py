@@ -103,9 +103,12 @@ class Console:
 
     def annotate(self, annotation: Mapping[str, Any]) -> None:
         if len(self._annotations) < MOST_ANNOTATIONS:
-            self._annotations.append(
-                {key: self._hide(value) if isinstance(value, str) else value for key, value in annotation.items()}
-            )
+            # Not the level, one of the API's own words: a secret such as "w" would make it one that the forge refuses.
+            shown = {
+                key: self._hide(value) if isinstance(value, str) and key != "level" else value
+                for key, value in annotation.items()
+            }
+            self._annotations.append(shown)
 
     def _hide(self, text: str) -> str:
         return storable(self._masks.hide(text))

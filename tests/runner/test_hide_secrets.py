@@ -113,6 +113,19 @@ def test_no_line_outgrows_the_limit_whatever_is_hidden_in_it(text: str, times: i
     assert len(sent[0].encode()) <= LINE_LIMIT
 
 
+@pytest.mark.parametrize("secret", ["w", "error", "e"])
+def test_a_secret_that_is_part_of_a_level_does_not_make_a_level_that_the_forge_refuses(secret: str) -> None:
+    class Log:
+        end = 0
+
+    console = Console(number=1, name="x", log=Log(), masks=Masks([secret]), debug=False)  # type: ignore[arg-type]
+    for level in ("error", "warning", "notice"):
+        console.annotate({"level": level, "message": f"it is {secret}", "line": 3})
+    told = console.report()["annotations"]
+    assert [annotation["level"] for annotation in told] == ["error", "warning", "notice"]
+    assert all("***" in annotation["message"] for annotation in told)
+
+
 def test_secrets_are_hidden_in_everything_a_real_job_sends(server: FakeServer, runners: Runners) -> None:
     secret, key, added = "s3cr3t-value-9", "line-one-of-key\nline-two-of-key", "added-by-the-step"
     job = server.add(
