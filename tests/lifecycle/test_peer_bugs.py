@@ -105,6 +105,18 @@ def test_a_run_goes_on_until_its_last_job_has_ended(playground: Playground) -> N
     assert (run.state, run.conclusion) == ("ended", "failure")
 
 
+def test_a_run_whose_jobs_are_all_skipped_is_skipped(playground: Playground) -> None:
+    """go-gitea/gitea #32860."""
+    run = playground.run("""
+        on: push
+        jobs:
+          a: {if: false, runs-on: linux, steps: [{run: echo}]}
+          b: {needs: a, runs-on: linux, steps: [{run: echo}]}
+    """)
+    assert states_of(run) == {"a": "skipped", "b": "skipped"}
+    assert (run.state, run.conclusion) == ("ended", "skipped")
+
+
 def test_any_cancelled_is_a_cancelled_run(playground: Playground) -> None:
     """go-gitea/gitea #32860."""
     run = playground.run("""
