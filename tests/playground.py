@@ -69,9 +69,19 @@ class Assigned:
         return transitions.append_log(job_id=self.id, token=self.token, offset=offset, lines=lines)
 
     def complete(
-        self, conclusion: str = Conclusion.SUCCESS, *, outputs: Mapping[str, str] | None = None
+        self,
+        conclusion: str = Conclusion.SUCCESS,
+        *,
+        outputs: Mapping[str, str] | None = None,
+        environment_url: str = "",
     ) -> transitions.JobEnd:
-        return transitions.complete(job_id=self.id, token=self.token, conclusion=conclusion, outputs=outputs or {})
+        return transitions.complete(
+            job_id=self.id,
+            token=self.token,
+            conclusion=conclusion,
+            outputs=outputs or {},
+            environment_url=environment_url,
+        )
 
 
 class Playground:

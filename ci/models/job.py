@@ -56,6 +56,7 @@ class Job(models.Model):
     queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
     entered_group_at = models.DateTimeField(null=True, blank=True)
     environment = models.ForeignKey(Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
+    environment_url = models.CharField(max_length=1000, blank=True, help_text="Where what it deployed can be seen.")
     # A job that a re-run did not run again stands in the new attempt as a copy of this earlier one.
     carried_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies")
 

@@ -138,7 +138,8 @@ class Job:
         # From here on "the job has ended" is our own doing, and must not stop the repeats of a lost answer.
         self._heartbeat.stop()
         try:
-            return self._send_end({"conclusion": conclusion, "outputs": stages.outputs, "steps": stages.reports()})
+            end = {"conclusion": conclusion, "outputs": stages.outputs, "steps": stages.reports()}
+            return self._send_end({**end, "environment_url": stages.environment_url})
         except ApiError as error:
             if error.job_is_gone or error.status not in (400, 413):
                 return f"dropped: {error}"

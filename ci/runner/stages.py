@@ -11,7 +11,7 @@ from ci.runner.control import Control, Guard
 from ci.runner.logstream import MOST_STEPS, LogStream, bare
 from ci.runner.masks import Masks
 from ci.runner.metadata import with_ids
-from ci.runner.outputs import evaluate_outputs
+from ci.runner.outputs import evaluate_environment_url, evaluate_outputs
 from ci.runner.process import end_orphans
 from ci.runner.session import Post, Scope, Session, StepFailure
 from ci.runner.setup import SetUp
@@ -28,6 +28,7 @@ class Stages:
         self, *, log: LogStream, masks: Masks, control: Control, tracking: str, report: Callable[[str], None]
     ) -> None:
         self.outputs: dict[str, str] = {}
+        self.environment_url = ""
         self._log = log
         self._masks = masks
         self._control = control
@@ -129,6 +130,7 @@ class Stages:
             console.error("The job did not end within the time a cancelled job has, and was stopped.")
         try:
             self.outputs = evaluate_outputs(session, scope, console)
+            self.environment_url = evaluate_environment_url(session, scope, console)
         except StepFailure as error:
             console.error(str(error))
             session.failed = True

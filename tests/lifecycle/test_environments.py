@@ -53,3 +53,18 @@ def test_deleting_it_deletes_its_secrets(playground: Playground) -> None:
     assert not Secret.objects.exists()
     with pytest.raises(NotFound):
         delete_environment(repository=playground.repository, name="live", actor=playground.alice)
+
+
+def test_where_a_deployment_can_be_seen_is_kept(playground: Playground) -> None:
+    run = playground.run(DEPLOY)
+    playground.assigned().begin().complete(environment_url="https://live.example/v7")
+    assert jobs_of(run)["deploy"].environment_url == "https://live.example/v7"
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "live.example", "https://" + "x" * 1000])
+def test_what_is_no_address_is_refused_and_the_job_runs_on(playground: Playground, url: str) -> None:
+    run = playground.run(DEPLOY)
+    assigned = playground.assigned().begin()
+    with pytest.raises(InvalidInput):
+        assigned.complete(environment_url=url)
+    assert jobs_of(run)["deploy"].state == "running"

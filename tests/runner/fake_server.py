@@ -31,6 +31,7 @@ class FakeJob:
     state: str = "queued"
     poll_id: str | None = None
     conclusion: str | None = None
+    environment_url: str = ""
     cancel: str | None = None
     force_at: datetime | None = None
     outputs: dict[str, str] = field(default_factory=dict)
@@ -303,6 +304,7 @@ class FakeServer:
             if job.state != "ended":
                 self._take_steps(job, body["steps"])
                 job.state, job.conclusion, job.outputs = "ended", body["conclusion"], body["outputs"]
+                job.environment_url = body.get("environment_url", "")
             self.changed.notify_all()
         return 200, {"conclusion": job.conclusion, "reason": None}
 

@@ -227,3 +227,24 @@ def test_every_documented_variable_is_set(server: FakeServer, runners: Runners) 
     job = runners.run(server.add([{"name": "look", "run": script}], contexts={"vars": {"ACTIONS_STEP_DEBUG": "true"}}))
     assert job.conclusion == "success"
     assert not [line for line in job.lines_of("look") if line.startswith("missing ")]
+
+
+@pytest.mark.parametrize(
+    ("url", "reported"),
+    [
+        ("https://live.example/${{ steps.o.outputs.x }}", "https://live.example/1"),
+        ("javascript:alert(1)", ""),
+        ("https://live.example/${{ secrets.PASSWORD }}", ""),
+    ],
+)
+def test_the_url_of_an_environment_is_reported_at_the_end(
+    server: FakeServer, runners: Runners, url: str, reported: str
+) -> None:
+    job = server.add(
+        [{"id": "o", "run": "echo x=1 >> $GITHUB_OUTPUT"}],
+        environment={"name": "live", "url": url},
+        contexts={"secrets": {"PASSWORD": "hunter2hunter2"}},
+    )
+    runners.run(job)
+    assert job.conclusion == "success", job.text
+    assert job.environment_url == reported

@@ -142,5 +142,6 @@ class CompleteView(UncachedView):
             conclusion=given["conclusion"],
             outputs=given["outputs"],
             steps=given["steps"],
+            environment_url=given["environment_url"],
         )
         return Response({"conclusion": end.conclusion, "reason": end.reason})

@@ -133,6 +133,13 @@ class CompleteRequest(serializers.Serializer[Any]):
         child=serializers.CharField(max_length=LARGEST_TEXT, allow_blank=True, trim_whitespace=False), default=dict
     )
     steps = serializers.ListField(child=Step(), max_length=_MOST_STEPS, default=list)
+    environment_url = serializers.RegexField(
+        r"^https?://",
+        max_length=1000,
+        allow_blank=True,
+        default="",
+        help_text="Where what the job deployed can be seen.",
+    )
 
     def validate_outputs(self, outputs: dict[str, str]) -> dict[str, str]:
         if len(outputs) > _MOST_OUTPUTS or any(len(name) > 255 for name in outputs):

@@ -16,6 +16,7 @@ from ci.models import CancelReason, Conclusion, Job, JobState
 MAX_OUTPUTS = 100
 MAX_OUTPUT_KEY = 255
 MAX_OUTPUT_VALUE = 1024 * 1024
+MAX_URL = 1000
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,11 @@ def complete(
     conclusion: str,
     outputs: Mapping[str, str] | None = None,
     steps: Sequence[Mapping[str, Any]] = (),
+    environment_url: str = "",
 ) -> JobEnd:
     """End a running job; asked again, answer how it ended. A cancel asked before wins over what the runner says.
 
+    `environment_url`: an http or https address, which pages link.
     Raises NotFound, Unauthenticated, Conflict (not acknowledged), InvalidInput.
     """
     run, job = lock_job(job_id)
@@ -43,16 +46,20 @@ def complete(
         return JobEnd(str(job.conclusion), job.cancel_reason)
     if job.state != JobState.RUNNING:
         raise Conflict("The assignment is not acknowledged: send a heartbeat first.")
-    _check_outputs(outputs or {})
+    _check_end(outputs or {}, environment_url)
     write_steps(job, steps)
     ending = Conclusion.CANCELLED if job.cancel_reason else Conclusion(conclusion)
-    end(job, ending, note=_note(job, ending), outputs=dict(outputs or {}))
+    end(job, ending, note=_note(job, ending), outputs=dict(outputs or {}), environment_url=environment_url)
     advance(run)
     return JobEnd(str(job.conclusion), job.cancel_reason)
 
 
-def _check_outputs(outputs: Mapping[str, str]) -> None:
+def _check_end(outputs: Mapping[str, str], environment_url: str) -> None:
     errors = {}
+    if environment_url and not (
+        environment_url.startswith(("http://", "https://")) and len(environment_url) <= MAX_URL
+    ):
+        errors["environment_url"] = f"It must be an http or https address of at most {MAX_URL} characters."
     if len(outputs) > MAX_OUTPUTS:
         errors["outputs"] = f"A job has at most {MAX_OUTPUTS} outputs."
     for key, value in outputs.items():
