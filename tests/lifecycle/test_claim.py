@@ -87,6 +87,15 @@ def test_a_single_use_runner_gets_one_job_ever(playground: Playground) -> None:
     assert playground.fetch(runner) is None
 
 
+def test_a_single_use_runner_whose_job_vanished_gets_no_other(playground: Playground) -> None:
+    gone = playground.run()
+    playground.run()
+    runner = playground.runner(ephemeral=True)
+    playground.assigned(runner)
+    gone.delete()
+    assert playground.fetch(runner) is None
+
+
 def test_the_same_poll_gets_the_same_job_with_a_new_token(playground: Playground) -> None:
     playground.run()
     runner = playground.runner()
