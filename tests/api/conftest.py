@@ -47,7 +47,7 @@ def servers(django_db_setup, tmp_path_factory):
 
 @pytest.fixture
 def server(committing_playground, servers, tmp_path_factory):
-    if not servers or servers[-1].process.poll() is not None:
+    if not servers or servers[-1].is_ending or servers[-1].process.poll() is not None:
         servers.append(Server(tmp_path_factory.mktemp("server") / "log").__enter__())
     before = len(servers[-1].log)
     yield servers[-1]

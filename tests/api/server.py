@@ -27,6 +27,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        self.is_ending = False
         self._log = log
         command = [sys.executable, "-m", "uvicorn", "forge.asgi:application", "--port", str(self.port)]
         command += ["--no-access-log", "--backlog", "8192"]
@@ -54,6 +55,8 @@ class Server:
         self.kill()
 
     def terminate(self) -> None:
+        """It ends in its own time: whoever wants a server from now on needs another one."""
+        self.is_ending = True
         self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
