@@ -85,15 +85,14 @@ def test_a_push_that_git_refuses_starts_nothing(remote, repository, first, work)
 
 def test_a_ref_that_moved_meanwhile_refuses_its_row_only(remote, repository, first, work):
     """What a client sends that looked before another one pushed: its old value is not the ref's any more."""
-    other = work.commit({"b": "1"})
+    other, mine = work.commit({"b": "1"}), work.commit({"c": "1"})
     work.git("push", "-q", remote, "main:side")
     run(repository.path, ["update-ref", "refs/heads/main", other])
-    request = push_request(
-        [(first, first[:-1] + "0", "refs/heads/main"), (ZERO_SHA, first, "refs/heads/new")], pack=empty_pack()
-    )
+    request = push_request([(first, mine, "refs/heads/main"), (ZERO_SHA, first, "refs/heads/new")], pack=empty_pack())
     _, answer = post(remote, request)
     assert b"ng refs/heads/main" in answer and b"ok refs/heads/new" in answer
-    assert list(Push.objects.filter(ref="refs/heads/main").values_list("state", flat=True)) == ["refused", "settled"]
+    of_main = Push.objects.filter(ref="refs/heads/main").order_by("id")
+    assert list(of_main.values_list("state", flat=True)) == ["settled", "refused"]
     assert Push.objects.get(ref="refs/heads/new").state == "settled"
 
 
