@@ -14,6 +14,7 @@ from ci.lifecycle.transitions.create_run import Cause, create_run, create_startu
 from ci.lifecycle.transitions.deadlines import act_on_deadline, lose_job, release_from_runner, requeue_job
 from ci.lifecycle.transitions.heartbeat import HeartbeatAnswer, heartbeat
 from ci.lifecycle.transitions.rerun import rerun
+from ci.lifecycle.transitions.retire_runner import retire_runner
 from ci.lifecycle.transitions.runner_phase import finish_runner, start_runner
 from ci.lifecycle.transitions.update_steps import update_steps
 
@@ -39,6 +40,7 @@ __all__ = [
     "repeat_claim",
     "requeue_job",
     "rerun",
+    "retire_runner",
     "settle",
     "start_runner",
     "update_steps",
