@@ -19,6 +19,7 @@ from ci.models.run import Run, RunAttempt
 from ci.models.runner import LabelSet, RegistrationToken, Runner, RunnerSet
 from ci.models.scope import Scope
 from ci.models.secret import Secret, Variable
+from ci.models.signing_key import SigningKey
 from ci.models.workflow import ConcurrencyGroup, Environment, Schedule, Workflow
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Schedule",
     "Scope",
     "Secret",
+    "SigningKey",
     "Step",
     "StepState",
     "Variable",

@@ -56,6 +56,11 @@ class Job(models.Model):
     queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
     entered_group_at = models.DateTimeField(null=True, blank=True)
     environment = models.ForeignKey(Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
+    # Kept when its environment is deleted: whom an id token vouches for must not change while the job runs.
+    environment_name = models.CharField(max_length=255, blank=True, editable=False)
+    deploys = models.BooleanField(
+        default=False, help_text="Whether it is a deployment to its environment, and not only reads its secrets."
+    )
     environment_url = models.CharField(max_length=1000, blank=True, help_text="Where what it deployed can be seen.")
     # A job that a re-run did not run again stands in the new attempt as a copy of this earlier one.
     carried_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies")
@@ -146,6 +151,12 @@ class Job(models.Model):
             ),
             models.Index(fields=["token_hash"], name="job_token"),
             models.Index(fields=["concurrency_group", "id"], condition=~Q(state="ended"), name="job_in_group"),
+            models.Index(fields=["environment", "-id"], condition=Q(deploys=True), name="job_deployment"),
+            models.Index(
+                fields=["environment", "-ended_at", "-id"],
+                condition=Q(deploys=True, conclusion="success"),
+                name="job_deployed",
+            ),
         ]
 
     def __str__(self) -> str:
