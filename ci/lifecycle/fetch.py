@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -55,6 +55,8 @@ def _payload(assignment: Assignment) -> dict[str, Any]:
     try:
         with transaction.atomic():
             return payload.build(assignment.job, assignment.token)
+    except (OperationalError, InterfaceError):
+        raise  # the database broke off: no fault of the job
     except Exception as error:  # whatever is wrong with this job, the next one is not to blame
         logger.exception("job %s could not be prepared", assignment.job.pk)
         note = f"The job could not be prepared for a runner: {error}"

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import functools
-import random
-import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from ci.lifecycle.errors import Conflict, NotFound, Unauthenticated
+from ci.lifecycle.transitions.tries import until_done
 from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner
 from forge.tokens import same_token
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-RETRIES = 5
-# Serialization failure, deadlock, lock not available: another transaction was in the way, a later try may pass.
-RETRIED = frozenset({"40001", "40P01", "55P03"})
-
 
 def guarded(verb: Callable[P, R]) -> Callable[P, R]:
-    """Run `verb` in one transaction; after a deadlock or serialization failure anew, at most RETRIES times in all.
+    """Run `verb` in one transaction; anew, within a bound, after a deadlock, serialization failure or lost connection.
 
     Inside a caller's transaction it joins that one and does not retry: only the whole can be run anew.
     """
@@ -33,15 +28,7 @@ def guarded(verb: Callable[P, R]) -> Callable[P, R]:
         if connection.in_atomic_block:
             with transaction.atomic():
                 return verb(*args, **kwargs)
-        for attempt in range(1, RETRIES + 1):
-            try:
-                with transaction.atomic():
-                    return verb(*args, **kwargs)
-            except OperationalError as error:
-                if attempt == RETRIES or getattr(error.__cause__, "sqlstate", None) not in RETRIED:
-                    raise
-                time.sleep(random.uniform(0.005, 0.02) * attempt)
-        raise AssertionError("unreachable")
+        return until_done(functools.partial(verb, *args, **kwargs))
 
     return transition
 
