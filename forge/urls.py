@@ -8,6 +8,8 @@ from django.views.generic import RedirectView
 admin.site.site_header = admin.site.site_title = "Forge CI"
 admin.site.index_title = "Operation"
 
+handler500 = "forge.web.unavailable.answer"
+
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", include("ci.api.urls")),
