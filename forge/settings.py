@@ -84,7 +84,8 @@ DATABASES = {"default": given_database(os.environ.get("DATABASE_URL")) or embedd
 DATABASES["default"]["CONN_MAX_AGE"] = env.int("FORGE_CONN_MAX_AGE", default=60)
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 # An old snapshot slows every claim down: whoever forgets a transaction loses it.
-DATABASES["default"].setdefault("OPTIONS", {})["options"] = (
+DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 10)
+DATABASES["default"]["OPTIONS"]["options"] = (
     "-c idle_in_transaction_session_timeout=60000 -c lock_timeout=20000 -c statement_timeout=60000"
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -184,8 +185,9 @@ Q_CLUSTER = {
     "workers": env.int("FORGE_TASK_WORKERS", default=2),
     "timeout": 60,
     "retry": 300,
+    # A task that failed stays queued, for what stopped it may pass: a database that was away for a moment.
     "max_attempts": 3,
-    "ack_failures": True,
+    "ack_failures": False,
     "poll": 0.2,
     "bulk": 5,
     "queue_limit": 10,
