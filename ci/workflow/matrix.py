@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from ci.workflow.expressions import equal
@@ -14,6 +15,7 @@ from ci.workflow.expressions import equal
 MAX_LEGS = 256
 # A matrix may be larger before `exclude`; comparing with all excludes and includes must still end soon.
 _MAX_COMPARISONS = 200_000
+_LISTS = frozenset({"include", "exclude"})
 
 
 class MatrixError(ValueError):
@@ -24,7 +26,7 @@ class MatrixError(ValueError):
         self.where = where
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Combination:
     """One leg: `values` is its `matrix` context, `shown` the values its display name lists."""
 
@@ -44,6 +46,17 @@ def expand(matrix: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     return [combination.values for combination in combinations(matrix)]
 
 
+def check(matrix: Mapping[str, Any]) -> None:
+    """Raises MatrixError as expand does, without making the legs where counting them is enough."""
+    if any(key.casefold() in _LISTS for key in matrix):
+        combinations(matrix)
+        return
+    vectors = _vectors(matrix)
+    size = math.prod(len(vector) for vector in vectors.values()) if vectors else 0
+    if size > MAX_LEGS:
+        raise MatrixError(_too_many(size))
+
+
 def combinations(matrix: Mapping[str, Any] | None) -> list[Combination]:
     """As expand, with what each display name shows: of a product leg the vectors only, of an appended one all."""
     if not matrix:
@@ -55,19 +68,20 @@ def combinations(matrix: Mapping[str, Any] | None) -> list[Combination]:
     if size * (1 + len(excludes) + len(includes)) > _MAX_COMPARISONS or (size > MAX_LEGS and not excludes):
         raise MatrixError(_too_many(size))
     found: list[Combination] = []
-    for index in range(size):
-        leg = _leg(vectors, index, size)
-        if any(_matches(exclude, leg) for exclude in excludes):
+    # Without any vector product() would make one empty combination; there is none.
+    for values in product(*vectors.values()) if vectors else ():
+        leg = dict(zip(vectors, values, strict=True))
+        if excludes and any(_matches(exclude, leg) for exclude in excludes):
             continue
         if len(found) >= MAX_LEGS:
             raise MatrixError(_too_many(size))
-        shown = list(leg.values())
-        _merge(leg, _extras(includes, leg))
-        found.append(Combination(leg, shown))
+        if includes:
+            _merge(leg, _extras(includes, leg))
+        found.append(Combination(leg, list(values)))
     for include in includes:
         if not include.matched:
-            values = include.filter | include.extra
-            found.append(Combination(values, list(values.values())))
+            leg = include.filter | include.extra
+            found.append(Combination(leg, list(leg.values())))
     if len(found) > MAX_LEGS:
         raise MatrixError(_too_many(len(found)))
     return found
@@ -80,7 +94,7 @@ def _too_many(count: int) -> str:
 def _vectors(matrix: Mapping[str, Any]) -> dict[str, list[Any]]:
     vectors: dict[str, list[Any]] = {}
     for key, value in matrix.items():
-        if key.casefold() in {"include", "exclude"}:
+        if key.casefold() in _LISTS:
             continue
         if not isinstance(value, list):
             raise MatrixError(f"Matrix vector '{key}' must be a list of values", key)
@@ -128,15 +142,6 @@ def _includes(matrix: Mapping[str, Any], vectors: Mapping[str, list[Any]]) -> li
         wanted = {key: value for key, value in item.items() if key.casefold() in known}
         includes.append(_Include(wanted, {key: value for key, value in item.items() if key not in wanted}))
     return includes
-
-
-def _leg(vectors: Mapping[str, list[Any]], index: int, size: int) -> dict[str, Any]:
-    leg: dict[str, Any] = {}
-    block = size
-    for key, vector in vectors.items():
-        block //= len(vector)
-        leg[key] = vector[(index // block) % len(vector)]
-    return leg
 
 
 def _extras(includes: list[_Include], leg: Mapping[str, Any]) -> dict[str, Any]:

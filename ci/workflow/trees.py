@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ci.workflow.expressions import ExpressionError, render, to_string
+from ci.workflow.expressions import ExpressionError, named_contexts, render, to_string
 
 INSERT = re.compile(r"\s*\$\{\{\s*insert\s*\}\}\s*")
 _OPEN = "${{"
@@ -33,6 +33,23 @@ def render_tree(value: object, contexts: Contexts, functions: Functions | None =
         else:
             result[to_string(render(key, contexts, functions)) if _OPEN in key else key] = rendered
     return result
+
+
+def names_any(value: object, contexts: frozenset[str]) -> bool:
+    """Whether an expression in a tree, or in one of its keys, names one of the contexts (in lower case). A text that
+    cannot be read counts as one that does: whoever renders it will say what is wrong."""
+    if isinstance(value, str):
+        if _OPEN not in value:
+            return False
+        try:
+            return not named_contexts(value).isdisjoint(contexts)
+        except ExpressionError:
+            return True
+    if isinstance(value, list):
+        return any(names_any(item, contexts) for item in value)
+    if isinstance(value, dict):
+        return any(names_any(key, contexts) or names_any(item, contexts) for key, item in value.items())
+    return False
 
 
 def render_texts(value: object, contexts: Contexts, functions: Functions | None = None) -> dict[str, str]:

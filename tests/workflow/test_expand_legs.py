@@ -165,3 +165,33 @@ def test_a_cancelled_job_gets_the_minutes_it_asks_for_and_else_five() -> None:
     assert expanded("cancel-timeout-minutes: ${{ fromJSON('0.5') }}").legs[0].cancel_timeout_minutes == 0.5
     with pytest.raises(PlanError, match="cancel-timeout-minutes must be greater than 0"):
         expanded("cancel-timeout-minutes: 0")
+
+
+def test_what_no_leg_can_change_is_evaluated_once_for_all_legs() -> None:
+    job = """
+strategy: {matrix: {v: [1, 2]}}
+concurrency: {group: 'g-${{ github.ref }}'}
+environment: prod-${{ matrix.v }}
+timeout-minutes: ${{ fromJSON('[7, 8]')[strategy.job-index] }}
+"""
+    first, second = expanded(job).legs
+    assert first.labels is second.labels
+    assert first.concurrency is second.concurrency
+    assert (first.environment, second.environment) == ("prod-1", "prod-2")
+    assert (first.timeout_minutes, second.timeout_minutes) == (7, 8)
+
+
+def test_a_value_that_names_the_matrix_in_another_case_or_in_a_key_is_evaluated_for_each_leg() -> None:
+    job = """
+strategy: {matrix: {v: [x, y]}}
+continue-on-error: ${{ MATRIX.V == 'y' }}
+concurrency: {group: "${{ github['ref'] }}${{ Matrix['v'] }}"}
+"""
+    first, second = expanded(job).legs
+    assert (first.continue_on_error, second.continue_on_error) == (False, True)
+    assert first.concurrency != second.concurrency
+
+
+def test_a_fault_in_one_leg_only_is_told() -> None:
+    with pytest.raises(PlanError, match="must be a number, not 'soon'"):
+        expanded("strategy: {matrix: {v: [1, soon]}}\ntimeout-minutes: ${{ matrix.v }}")

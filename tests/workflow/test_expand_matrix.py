@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ci.workflow.matrix import MatrixError, combinations, expand
+from ci.workflow.matrix import MatrixError, check, combinations, expand
 
 
 def test_the_first_key_is_the_slowest() -> None:
@@ -75,6 +75,9 @@ def test_it_refuses(matrix: dict[str, Any], message: str, where: tuple[str | int
         expand(matrix)
     assert str(refused.value).startswith(message)
     assert refused.value.where == where
+    with pytest.raises(MatrixError) as judged:
+        check(matrix)
+    assert (str(judged.value), judged.value.where) == (str(refused.value), where)
 
 
 def test_256_combinations_are_allowed_also_when_more_are_excluded() -> None:

@@ -203,7 +203,7 @@ def _container(container: Node | None, problems: Problems) -> None:
 
 
 def _matrix(node: Node | None, value: object, problems: Problems) -> None:
-    """Expand a matrix of literals, so that its faults show before anything is pushed or started."""
+    """Judge a matrix of literals, so that its faults show before anything is pushed or started."""
     if not isinstance(node, Mapping) or not isinstance(value, dict):
         return
     for key, vector in node.pairs:
@@ -214,7 +214,7 @@ def _matrix(node: Node | None, value: object, problems: Problems) -> None:
         # Known only when the job runs, or refused already.
         return
     try:
-        matrix.combinations(value)
+        matrix.check(value)
     except matrix.MatrixError as error:
         place = _descend(node, error.where)
         problems.add(place.line, place.column, str(error))

@@ -5,7 +5,15 @@ from ci.workflow.expressions.errors import ExpressionError
 from ci.workflow.expressions.lookup import ExactNames
 from ci.workflow.expressions.nodes import Node, walk
 from ci.workflow.expressions.program import evaluate, parse
-from ci.workflow.expressions.templates import check, condition, condition_source, expression_of, render
+from ci.workflow.expressions.templates import (
+    check,
+    condition,
+    condition_source,
+    expression_of,
+    named_contexts,
+    render,
+    renderer,
+)
 
 __all__ = [
     "ExactNames",
@@ -17,8 +25,10 @@ __all__ = [
     "equal",
     "evaluate",
     "expression_of",
+    "named_contexts",
     "parse",
     "render",
+    "renderer",
     "to_string",
     "truthy",
     "walk",

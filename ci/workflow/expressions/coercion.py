@@ -81,6 +81,8 @@ def truthy(value: object) -> bool:
 
 def to_string(value: object) -> str:
     """The text of a value: numbers with 15 significant digits (.NET's G15), collections as their kind's name."""
+    if type(value) is int and -(10**15) < value < 10**15:
+        return str(value)
     if isinstance(value, str):
         return value
     if value is None:
@@ -95,8 +97,6 @@ def to_string(value: object) -> str:
 
 
 def _number_text(value: int | float | Decimal) -> str:
-    if type(value) is int and -(10**15) < value < 10**15:
-        return str(value)
     number = as_float(value)
     if number == 0:
         return "0"

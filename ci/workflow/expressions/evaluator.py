@@ -55,11 +55,12 @@ def _properties(node: Index) -> Run:
         keys.append((target.key.value, fold(target.key.value)))
         target = target.target
     keys.reverse()
-    start = compile_tree(target)
+    start = None if isinstance(target, NamedValue) else compile_tree(target)
+    name = target.name if isinstance(target, NamedValue) else ""
     path = tuple(keys)
 
     def run(scope: Scope) -> object:
-        value = start(scope)
+        value = start(scope) if start else scope.values[name]
         for key, folded in path:
             if type(value) is dict:
                 found = value.get(key, MISSING)

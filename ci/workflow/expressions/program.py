@@ -17,6 +17,7 @@ from ci.workflow.expressions.parser import SyntaxFailure, Tree, parse_tree
 from ci.workflow.expressions.scope import Function, Run, Scope
 
 STATUS_FUNCTIONS = frozenset(("SUCCESS", "FAILURE", "ALWAYS", "CANCELLED"))
+TOO_DEEP = "The expression's values are nested too deeply"
 
 Anything = TypeVar("Anything")
 
@@ -50,7 +51,7 @@ class Program:
         try:
             value = self.run(scope)
         except RecursionError:
-            raise ExpressionError("The expression's values are nested too deeply", stage="evaluation") from None
+            raise ExpressionError(TOO_DEEP, stage="evaluation") from None
         return list(value) if type(value) is FilteredArray else value
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ci.workflow.expressions.coercion import to_string, trim, truthy
 from ci.workflow.expressions.errors import ExpressionError
-from ci.workflow.expressions.memory import RESULT_LIMIT, exceeded, text_bytes
+from ci.workflow.expressions.memory import RESULT_LIMIT, TEXT_OVERHEAD, exceeded, text_bytes
 from ci.workflow.expressions.nodes import Literal
-from ci.workflow.expressions.program import evaluate, load, load_for, parse, scope_for
-from ci.workflow.expressions.scope import Function
+from ci.workflow.expressions.program import TOO_DEEP, evaluate, load, load_for, parse, scope_for
+from ci.workflow.expressions.scope import Function, Run, Scope
 
 OPEN = "${{"
 SUCCESS = "success()"
@@ -97,6 +97,46 @@ def render(text: str, contexts: Mapping[str, object], functions: Mapping[str, Fu
             raise exceeded()
         texts.append(piece)
     return "".join(texts)
+
+
+def renderer(text: str, contexts: Mapping[str, object]) -> Callable[[], object]:
+    """``render`` of one text again and again, as for the legs of a matrix: the text is read only once. The values of
+    ``contexts`` may be exchanged between two calls, its keys may not. Raises nothing; the answer does as render."""
+    try:
+        parts = segments(text)
+        programs = [part if isinstance(part, str) else load_for(part.source, contexts, {}) for part in parts]
+        known = [isinstance(one, str) or scope_for(one, contexts, {}, limit=0).values is contexts for one in programs]
+    except ExpressionError:
+        return partial(render, text, contexts)
+    if len(parts) < 2 or not all(known) or not all(isinstance(part, str) or part.source for part in parts):
+        return partial(render, text, contexts)
+    pieces = [one if isinstance(one, str) else one.run for one in programs]
+    scope = Scope(contexts, {}, RESULT_LIMIT)
+    return lambda: _join(pieces, scope)
+
+
+def _join(pieces: list[str | Run], scope: Scope) -> str:
+    memory = scope.memory
+    size = 0
+    texts: list[str] = []
+    for piece in pieces:
+        if not isinstance(piece, str):
+            memory.held = memory.work = 0
+            try:
+                piece = to_string(piece(scope))
+            except RecursionError:
+                raise ExpressionError(TOO_DEEP, stage="evaluation") from None
+        size += TEXT_OVERHEAD + 2 * len(piece)
+        if size > RESULT_LIMIT:
+            raise exceeded()
+        texts.append(piece)
+    return "".join(texts)
+
+
+def named_contexts(text: str) -> frozenset[str]:
+    """The contexts that the expressions in a text name, in lower case. Raises ExpressionError (lexing or parsing)."""
+    sources = [part.source for part in segments(text) if isinstance(part, Embedded)]
+    return frozenset(name.lower() for source in sources for name in load(source).names)
 
 
 def _value(part: Embedded, contexts: Mapping[str, object], functions: Mapping[str, Function] | None) -> object:
