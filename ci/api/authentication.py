@@ -87,6 +87,16 @@ class JobAuthentication(_BearerAuthentication):
         return AnonymousUser(), job(request.META.get("HTTP_AUTHORIZATION"), job_id=job_id)[1]
 
 
+class IdTokenRequestAuthentication(_BearerAuthentication):
+    """`request.auth`: the text of what should be a job's request token, which the lifecycle checks."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, str]:
+        token = token_in(request.META.get("HTTP_AUTHORIZATION"))
+        if token is None:
+            raise Unauthenticated("Send `Authorization: Bearer …` with ACTIONS_ID_TOKEN_REQUEST_TOKEN.")
+        return AnonymousUser(), token
+
+
 class AccessTokenAuthentication(_BearerAuthentication):
     """A person's token, `frp_…`, as `Bearer` or, as clients of GitHub send it, as `token`."""
 

@@ -61,6 +61,12 @@ class JobScheme(_TokenScheme):
     description = "The token of one assignment, `frj_…`, from jobs/fetch."
 
 
+class IdTokenRequestScheme(_TokenScheme):
+    target_class = "ci.api.authentication.IdTokenRequestAuthentication"
+    name = "idTokenRequest"
+    description = "What a running job with `id-token: write` sees as ACTIONS_ID_TOKEN_REQUEST_TOKEN, `fri_…`."
+
+
 class AccessTokenScheme(_TokenScheme):
     target_class = "ci.api.authentication.AccessTokenAuthentication"
     name = "accessToken"

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from ci.lifecycle import contexts
+from ci.lifecycle import contexts, id_tokens
 from ci.lifecycle.scopes import by_key, results
 from ci.models import Job, Log
 
@@ -18,6 +18,8 @@ def build(job: Job, token: str) -> dict[str, Any]:
     groups = by_key(list(scope.order_by("matrix_index")))
     secrets = {**contexts.secrets(job, token=token), "GITHUB_TOKEN": token}
     called = job.parent.definition["called"] if job.parent is not None else None
+    asking = id_tokens.request_of(job)
+    masks = {*secrets.values(), asking.token if asking else ""} - {""}
     log = Log.objects.filter(job=job).first()
     return {
         "job": {
@@ -49,5 +51,6 @@ def build(job: Job, token: str) -> dict[str, Any]:
             "inputs": contexts.inputs(job),
         },
         "actions_sources": settings.ACTIONS_SOURCES,
-        "masks": sorted({value for value in secrets.values() if value}),
+        "id_token": {"request_url": asking.url, "request_token": asking.token} if asking else None,
+        "masks": sorted(masks),
     }

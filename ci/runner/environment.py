@@ -63,6 +63,11 @@ def defaults(github: Mapping[str, Any], runner: Mapping[str, Any]) -> dict[str, 
     return variables
 
 
+def id_token(url: str, token: str) -> dict[str, str]:
+    """How a job asks the forge for id tokens, where it may (GitHub docs, "OpenID Connect reference")."""
+    return {"ACTIONS_ID_TOKEN_REQUEST_URL": url, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": token} if url and token else {}
+
+
 def system() -> str:
     """GitHub's word for this operating system: Linux, Windows or macOS."""
     return {"Darwin": "macOS"}.get(platform.system(), platform.system())

@@ -33,12 +33,14 @@ class Payload:
     contexts: dict[str, Any]
     actions_sources: tuple[str, ...]
     masks: tuple[str, ...]
+    id_token_url: str = ""
+    id_token_request_token: str = ""
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> Payload:
         """Raises PayloadError where something essential is missing."""
         job, workflow = mapping(body.get("job")), mapping(body.get("workflow"))
-        definition = mapping(body.get("definition"))
+        definition, id_token = mapping(body.get("definition")), mapping(body.get("id_token"))
         try:
             return cls(
                 id=int(job["id"]),
@@ -54,6 +56,8 @@ class Payload:
                 contexts=mapping(body.get("contexts")),
                 actions_sources=tuple(str(url).rstrip("/") for url in body.get("actions_sources") or ()),
                 masks=tuple(str(value) for value in body.get("masks") or ()),
+                id_token_url=str(id_token.get("request_url") or ""),
+                id_token_request_token=str(id_token.get("request_token") or ""),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise PayloadError(f"the forge's job lacks or misspells {error}") from error

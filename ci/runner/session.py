@@ -261,5 +261,6 @@ class Session:
         merged = {**self.base_env, **self.env, **scope.env, **env}
         merged["PATH"] = ":".join([*reversed(self.paths), merged.get("PATH", "")]).rstrip(":")
         merged.update(environment.defaults(self.github(scope, action=action, place=place), self.runner))
+        merged.update(environment.id_token(self.payload.id_token_url, self.payload.id_token_request_token))
         merged.update(extra or {})
         return {name: value.replace("\0", "\ufffd") for name, value in merged.items() if name and "=" not in name}

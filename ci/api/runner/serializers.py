@@ -175,6 +175,11 @@ class ClaimedWorkflow(serializers.Serializer[Any]):
     defaults = serializers.DictField()
 
 
+class IdTokenRequest(serializers.Serializer[Any]):
+    request_url = serializers.URLField()
+    request_token = serializers.CharField()
+
+
 class FetchResponse(serializers.Serializer[Any]):
     """Documentation only: the lifecycle's payload is sent as it is."""
 
@@ -183,4 +188,8 @@ class FetchResponse(serializers.Serializer[Any]):
     definition = serializers.DictField(help_text="The job as its workflow file has it, expressions unevaluated.")
     contexts = serializers.DictField(help_text="github, needs, matrix, strategy, vars, secrets, inputs.")
     actions_sources = serializers.ListField(child=serializers.URLField())
+    id_token = IdTokenRequest(
+        allow_null=True,
+        help_text="Of a job with `id-token: write`: what its programs see as ACTIONS_ID_TOKEN_REQUEST_….",
+    )
     masks = serializers.ListField(child=serializers.CharField(), help_text="Values never to be written to the log.")

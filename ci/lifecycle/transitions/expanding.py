@@ -15,6 +15,7 @@ from ci.lifecycle.scopes import Legs
 from ci.lifecycle.transitions.moves import end, queue, write
 from ci.models import Conclusion, Hold, Job, Run
 from ci.workflow import Concurrency, MatrixError, PlanError, calls, legs, needs
+from ci.workflow.deployments import deploys
 from ci.workflow.expressions import ExpressionError
 
 
@@ -22,20 +23,21 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
     """Decide a job of a scope whose needs have ended. Returns the rows added."""
     wanted: dict[str, Sequence[str]] = {key: group[0].needs for key, group in groups.items()}
     ancestors = {key: str(known[key]) for key in needs.ancestors(wanted)[job.key]}
+    seen = {
+        "github": contexts.github(run),
+        "inputs": contexts.inputs(job),
+        "vars": contexts.variables(run.repository),
+        "needs": contexts.needs(job, groups, known),
+    }
     try:
         expansion = legs.expand(
             job.definition,
-            contexts={
-                "github": contexts.github(run),
-                "inputs": contexts.inputs(job),
-                "vars": contexts.variables(run.repository),
-                "needs": contexts.needs(job, groups, known),
-            },
+            contexts=seen,
             ancestors=ancestors,
             cancelled=Conclusion.CANCELLED in ancestors.values(),
             key=job.key,
         )
-        rows = [_leg_fields(run, job, leg) for leg in expansion.legs]
+        rows = [_leg_fields(run, job, leg) | _environment(run, job, leg, seen) for leg in expansion.legs]
     except (ExpressionError, MatrixError, PlanError) as error:
         end(job, Conclusion.FAILURE, kind="unpreparable", note=f"The job could not be planned: {error}")
         return []
@@ -66,9 +68,20 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
         "label_set": None if leg.call else label_set_of(leg.labels),
         "call_inputs": leg.call.inputs if leg.call else {},
         "concurrency_group": group,
-        "environment": environment_of(run.repository, leg.environment),
         "cancel_in_progress": bool(wanted and wanted.cancel_in_progress),
         "queue_all": bool(wanted and wanted.queue == "max"),
+    }
+
+
+def _environment(run: Run, job: Job, leg: legs.Leg, seen: Mapping[str, Any]) -> dict[str, Any]:
+    environment = environment_of(run.repository, leg.environment)
+    if environment is None:
+        return {"environment": None, "environment_name": "", "deploys": False}
+    known = {**seen, "strategy": leg.strategy, "matrix": leg.matrix}
+    return {
+        "environment": environment,
+        "environment_name": environment.name,
+        "deploys": deploys(job.definition.get("environment"), known),
     }
 
 

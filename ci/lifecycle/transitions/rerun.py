@@ -33,6 +33,8 @@ LEG = (
     "label_set",
     "call_inputs",
     "environment",
+    "environment_name",
+    "deploys",
     "concurrency_group",
     "cancel_in_progress",
     "queue_all",

@@ -1,4 +1,4 @@
-"""`manage.py rotate_keys`: encrypts every secret anew under the newest key."""
+"""`manage.py rotate_keys`: encrypts every secret anew under the newest key, and signs id tokens with a new one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ci.lifecycle.encryption import SecretUnreadable
-from ci.lifecycle.settings_values import rotate_secrets
+from ci.lifecycle.key_rotation import rotate_keys
 
 
 class Command(BaseCommand):
-    help = "Encrypt every secret anew under the first key of FORGE_SECRETS_KEYS. Afterwards older keys may be dropped."
+    help = (
+        "Encrypt every secret anew under the first key of FORGE_SECRETS_KEYS, after which older keys may be dropped; "
+        "replace the key that signs id tokens."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            count = rotate_secrets()
+            rotated = rotate_keys()
         except SecretUnreadable as error:
             raise CommandError(f"Nothing was changed. {error}") from None
-        self.stdout.write(f"{count} secrets are under the newest key.")
+        self.stdout.write(f"{rotated.secrets} secrets are under the newest key.")
+        if rotated.signing_key:
+            self.stdout.write("Id tokens are signed with a new key; those signed before stay valid until they expire.")
