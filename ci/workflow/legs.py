@@ -18,9 +18,12 @@ from ci.workflow.trees import Contexts, names_any, render_tree
 from ci.workflow.workflow import Definition
 
 DEFAULT_TIMEOUT_MINUTES = 360.0
-# 35 days, the longest a workflow run may take on GitHub.
+# 35 days, the longest a workflow run may take on GitHub. A timeout of 0 is no limit but this one, as actions/runner
+# limits no step that says 0.
 MAX_TIMEOUT_MINUTES = 35 * 24 * 60.0
 DEFAULT_CANCEL_MINUTES = 5.0
+# What 0 stands for: actions/runner leaves a cancelled job at least 60 seconds (JobDispatcher).
+LEAST_CANCEL_MINUTES = 1.0
 # What the legs of a job differ in: a value that names neither is evaluated once for all of them.
 _DIFFERENT = frozenset({"strategy", "matrix"})
 
@@ -132,15 +135,15 @@ def _call(definition: Definition, contexts: Contexts) -> Call | None:
     return call
 
 
-def _minutes(key: str, default: float) -> Callable[[Definition, Contexts], float]:
+def _minutes(key: str, default: float, *, zero: float) -> Callable[[Definition, Contexts], float]:
     def evaluate(definition: Definition, contexts: Contexts) -> float:
         value = rendered(definition.get(key), contexts)
         if value is None or value == "":
             return default
         found = number(value, key)
-        if found <= 0:
-            raise PlanError(f"{key} must be greater than 0, not {to_string(found)}")
-        return min(found, MAX_TIMEOUT_MINUTES)
+        if found < 0:
+            raise PlanError(f"{key} must not be negative, but it is {to_string(found)}")
+        return min(found, MAX_TIMEOUT_MINUTES) if found else zero
 
     return evaluate
 
@@ -150,8 +153,16 @@ _Evaluate = Callable[[Definition, Contexts], Any]
 _FIELDS: tuple[tuple[str, str, _Evaluate], ...] = (
     ("call", "with", _call),
     ("labels", "runs-on", lambda job, known: () if "uses" in job else labels(job.get("runs-on"), known)),
-    ("timeout_minutes", "timeout-minutes", _minutes("timeout-minutes", DEFAULT_TIMEOUT_MINUTES)),
-    ("cancel_timeout_minutes", "cancel-timeout-minutes", _minutes("cancel-timeout-minutes", DEFAULT_CANCEL_MINUTES)),
+    (
+        "timeout_minutes",
+        "timeout-minutes",
+        _minutes("timeout-minutes", DEFAULT_TIMEOUT_MINUTES, zero=MAX_TIMEOUT_MINUTES),
+    ),
+    (
+        "cancel_timeout_minutes",
+        "cancel-timeout-minutes",
+        _minutes("cancel-timeout-minutes", DEFAULT_CANCEL_MINUTES, zero=LEAST_CANCEL_MINUTES),
+    ),
     (
         "continue_on_error",
         "continue-on-error",

@@ -138,7 +138,8 @@ def test_runs_on_in_all_its_forms(runs_on: str, labels: tuple[str, ...]) -> None
     ("job", "error", "message"),
     [
         ("timeout-minutes: ${{ github.ref }}", PlanError, "timeout-minutes must be a number, not 'refs/heads/main'"),
-        ("timeout-minutes: 0", PlanError, "timeout-minutes must be greater than 0"),
+        ("timeout-minutes: ${{ fromJSON('-1') }}", PlanError, "timeout-minutes must not be negative, but it is -1"),
+        ("cancel-timeout-minutes: ${{ fromJSON('-1') }}", PlanError, "cancel-timeout-minutes must not be negative"),
         ("continue-on-error: ${{ github.ref }}", PlanError, "continue-on-error must be true or false"),
         ("strategy: ${{ fromJSON('[]') }}", PlanError, "The strategy must be a mapping"),
         ("strategy: {matrix: '${{ github.ref }}'}", MatrixError, "The matrix must be a mapping"),
@@ -163,8 +164,15 @@ def test_an_empty_runs_on_says_so() -> None:
 def test_a_cancelled_job_gets_the_minutes_it_asks_for_and_else_five() -> None:
     assert expanded("").legs[0].cancel_timeout_minutes == 5.0
     assert expanded("cancel-timeout-minutes: ${{ fromJSON('0.5') }}").legs[0].cancel_timeout_minutes == 0.5
-    with pytest.raises(PlanError, match="cancel-timeout-minutes must be greater than 0"):
-        expanded("cancel-timeout-minutes: 0")
+
+
+def test_a_cancelled_job_gets_a_minute_at_least_where_it_asks_for_none() -> None:
+    assert expanded("cancel-timeout-minutes: 0").legs[0].cancel_timeout_minutes == 1.0
+
+
+@pytest.mark.parametrize("zero", ["0", "${{ fromJSON('0') }}", "0.0"])
+def test_a_timeout_of_zero_is_none_but_the_longest_a_run_may_take(zero: str) -> None:
+    assert expanded(f"timeout-minutes: {zero}").legs[0].timeout_minutes == 35 * 24 * 60
 
 
 def test_what_no_leg_can_change_is_evaluated_once_for_all_legs() -> None:

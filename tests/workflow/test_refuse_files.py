@@ -61,6 +61,14 @@ REFUSED = {
     "a step from the future": (JOB + "    steps: [{wait-all: }]\n", 5, 24, "Unexpected value 'wait-all'. GitHub knows"),
     "a timeout in words": (JOB + "    timeout-minutes: soon\n", 5, 22, "Unexpected value 'soon'. Write a number"),
     "a negative timeout": (JOB + "    timeout-minutes: -1\n", 5, 22, "The number -1 is too small. Write at least 0"),
+    "a negative time to end": (
+        JOB + "    cancel-timeout-minutes: -0.5\n",
+        *(5, 29, "The number -0.5 is too small. Write at least 0"),
+    ),
+    "a negative timeout of a step": (
+        JOB + "    steps: [{run: a, timeout-minutes: -2}]\n",
+        *(5, 39, "The number -2 is too small. Write at least 0"),
+    ),
     "an endless timeout": (JOB + "    timeout-minutes: .inf\n", 5, 22, "The number Infinity is too large"),
     "a flag as text": (JOB + "    continue-on-error: 'yes'\n", 5, 24, "Unexpected value 'yes'. Write true or false"),
     "an unknown need": (JOB + "    needs: [b]\n  c: {runs-on: x}\n", 5, 13, "Job 'a' depends on unknown job 'b'."),
