@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ci.runner.action_expressions import problems
 from ci.runner.payload import mapping
 
 FILES = ("action.yml", "action.yaml")
@@ -112,6 +113,8 @@ def load(folder: Path, *, label: str, repository: str = "", ref: str = "") -> Ac
         ref=ref,
     )
     _check(action, file)
+    for problem in problems(action.inputs, action.outputs, action.steps if action.is_composite else []):
+        raise MetadataError(f"'{file}' cannot be used. {problem}")
     return action
 
 

@@ -25,6 +25,10 @@ class StepFailure(Exception):
     """The step cannot go on; the text is for its log."""
 
 
+class BrokenCondition(StepFailure):
+    """An `if` that cannot be evaluated."""
+
+
 @dataclass
 class ActionState:
     """What the stages of one use of an action (pre, main, post) hand on to each other."""
@@ -53,7 +57,8 @@ class Post:
 
 @dataclass
 class Scope:
-    """One list of steps with contexts of its own: the job's, or that of a composite action."""
+    """One list of steps with contexts of its own: the job's, or that of a composite action. `broken`: the `if` of a
+    step could not be evaluated."""
 
     trail: tuple[str, ...] = ()
     steps: dict[str, Any] = field(default_factory=dict)
@@ -61,6 +66,7 @@ class Scope:
     env: dict[str, str] = field(default_factory=dict)
     place: Place = field(default_factory=Place)
     failed: bool = False
+    broken: bool = False
     posts: list[Post] = field(default_factory=list)
 
     @property
@@ -177,7 +183,8 @@ class Session:
     def contexts(
         self, scope: Scope, *, env: Mapping[str, str] | None = None, action: str = "", place: Place | None = None
     ) -> dict[str, Any]:
-        """Every context a step may read. Secrets are not for composite actions (GitHub docs, "Contexts")."""
+        """Every context a step may read. Secrets, vars and needs are not for composite actions (GitHub's schema of
+        action.yml): what they shall know is handed in as an input."""
         found: dict[str, Any] = {
             **self._given,
             "github": self.github(scope, action=action, place=place),
@@ -188,9 +195,9 @@ class Session:
         }
         if scope.inputs is not None:
             found["inputs"] = scope.inputs
-        if not scope.composite:
-            found["secrets"] = self._secrets
-        return found
+        if scope.composite:
+            return {name: value for name, value in found.items() if name not in ("vars", "needs")}
+        return {**found, "secrets": self._secrets}
 
     def early_contexts(self) -> dict[str, Any]:
         """What is known of the job before its first step, for names to show."""
@@ -242,11 +249,11 @@ class Session:
         return text == "true"
 
     def holds(self, text: Any, contexts: Mapping[str, object], functions: Functions) -> bool:
-        """An `if`. Raises StepFailure."""
+        """An `if`. Raises BrokenCondition."""
         try:
             return condition(text, contexts, functions)
-        except ExpressionError as error:
-            raise StepFailure(f"The `if` condition '{str(text)[:200]}' cannot be evaluated: {error}") from error
+        except (ExpressionError, StepFailure) as error:
+            raise BrokenCondition(f"The `if` condition '{str(text)[:200]}' cannot be evaluated: {error}") from error
 
     def environment(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 from ci.runner.console import Console
 from ci.runner.control import Guard
 from ci.runner.scripts import Failed, run_script
-from ci.runner.session import Scope, Session, StepFailure
+from ci.runner.session import BrokenCondition, Scope, Session, StepFailure
 from ci.runner.uses import Cancelled, Uses, title
 
 LONGEST_MINUTES = 60.0 * 24 * 30
@@ -33,6 +33,7 @@ class Steps:
         except StepFailure as error:
             # As on GitHub `continue-on-error` is for what the step does, not for a broken `if` or `env`.
             console.error(str(error))
+            scope.broken = isinstance(error, BrokenCondition)
             return self._conclude(scope, step, "failure", "failure", {})
         self.session.next_files()
         outcome, outputs = self._carry_out(scope, step, env, console, parent)

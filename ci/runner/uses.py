@@ -160,7 +160,12 @@ class Uses:
             env={**scope.env, **env},
             place=_place(action),
         )
-        conclusions = [self._performer.perform(inner, child, console=console, parent=guard) for child in action.steps]
+        conclusions: list[str] = []
+        for child in action.steps:
+            conclusions.append(self._performer.perform(inner, child, console=console, parent=guard))
+            if inner.broken:
+                # As in actions/runner's CompositeActionHandler: not even always() runs after a condition that broke.
+                break
         self._adopt_posts(scope, inner, step)
         values = {name: item.get("value") for name, item in action.outputs.items()}
         outputs = session.texts(values, session.contexts(inner), session.functions(inner), what="outputs")

@@ -271,3 +271,75 @@ def test_a_local_action_that_makes_no_sense_fails_its_step_with_a_reason(
     job = server.add([local({"action.yml": f"runs:\n  {runs}\n"}), {"name": "x", "uses": "./"}])
     runners.run(job)
     assert job.conclusions()["x"] == "failure" and message in "\n".join(job.lines_of("x"))
+
+
+COMPOSITE = "runs:\n  using: composite\n  steps:\n"
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (
+            COMPOSITE + "    - {shell: bash, run: 'echo ${{ secrets.KEY }}'}",
+            "Step 1, run: Unrecognized named-value: 'secr",
+        ),
+        (
+            COMPOSITE + "    - {shell: bash, run: a, env: {A: '${{ vars.A }}'}}",
+            "Step 1, env.A: Unrecognized named-value",
+        ),
+        (
+            COMPOSITE + "    - {uses: ./b, with: {a: '${{ needs.x.result }}'}}",
+            "Step 1, with.a: Unrecognized named-value: '",
+        ),
+        (
+            COMPOSITE + "    - {shell: bash, run: a, if: 'secrets.KEY'}",
+            "Step 1, if: Unrecognized named-value: 'secrets'",
+        ),
+        (COMPOSITE + "    - {shell: bash, run: a, if: '1 =='}", "Step 1, if: Unexpected end of expression"),
+        (
+            COMPOSITE + "    - {shell: bash, run: a}\noutputs: {o: {value: '${{ hashFiles(1) }}'}}",
+            "Its output o: Unrecog",
+        ),
+        (
+            "inputs: {i: {default: '${{ secrets.KEY }}'}}\nruns: {using: node20, main: m.js}",
+            "The default of its input i",
+        ),
+    ],
+)
+def test_an_action_may_not_read_what_only_a_job_has(
+    server: FakeServer, runners: Runners, action: str, message: str
+) -> None:
+    steps = [local({"action.yml": action}), {"name": "x", "uses": "./"}]
+    job = runners.run(server.add(steps, contexts={"vars": {"A": "b"}}, secrets={"KEY": "hidden"}))
+    assert job.conclusions()["x"] == "failure" and message in "\n".join(job.lines_of("x"))
+
+
+def test_a_condition_that_breaks_ends_a_composite_action_before_its_always_steps(
+    server: FakeServer, runners: Runners
+) -> None:
+    action = COMPOSITE + (
+        "    - {if: \"fromJSON('{')\", shell: bash, run: echo not-this}\n"
+        "    - {if: always(), shell: bash, run: echo nor-that}\n"
+    )
+    steps = [
+        local({"action.yml": action}),
+        {"id": "x", "name": "x", "uses": "./"},
+        {"name": "y", "if": "always()", "run": "echo '${{ steps.x.outcome }}'"},
+    ]
+    job = runners.run(server.add(steps))
+    lines = "\n".join(job.lines_of("x"))
+    assert "The `if` condition 'fromJSON('{')' cannot be evaluated" in lines
+    assert "not-this" not in lines and "nor-that" not in lines
+    assert job.conclusions()["x"] == "failure" and "failure" in job.lines_of("y")
+
+
+def test_a_step_env_that_breaks_does_not_keep_always_steps_of_a_composite_action_from_running(
+    server: FakeServer, runners: Runners
+) -> None:
+    action = COMPOSITE + (
+        "    - {env: {A: \"${{ fromJSON('{') }}\"}, shell: bash, run: echo not-this}\n"
+        "    - {if: always(), shell: bash, run: echo but-that}\n"
+    )
+    job = runners.run(server.add([local({"action.yml": action}), {"name": "x", "uses": "./"}]))
+    assert "but-that" in job.lines_of("x") and "not-this" not in job.lines_of("x")
+    assert job.conclusions()["x"] == "failure"
