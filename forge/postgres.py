@@ -42,6 +42,8 @@ _SETTINGS = {
     "log_line_prefix": "%m [%p] ",
 }
 _SCHEMES = ("postgres", "postgresql", "psql", "pgsql")
+# What a server says that finds another one on its folder.
+_STILL_ENDING = (b"postmaster.pid", b"pre-existing shared memory block")
 # For databases that live as long as a test session.
 FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
@@ -101,6 +103,7 @@ class EmbeddedPostgres:
         self.process: subprocess.Popen[bytes] | None = None
         self._settings = {**_SETTINGS, **(settings or {})}
         self._installation = _installation()
+        self._log_start = 0  # of what the process has to say
 
     def __enter__(self) -> Self:
         self.start()
@@ -205,10 +208,11 @@ class EmbeddedPostgres:
                 return
             if state == "absent" and self.process is None:
                 self.process = self._spawn(user)
-            # Not started because the previous server of this folder is still ending: try again.
+            # Not started because the previous server of this folder is still ending, or was killed and processes of its
+            # own outlive it for some seconds: try again.
             if self.process is not None and self.process.poll() is not None:
                 self.process = None
-                if "postmaster.pid" not in self._last_words():
+                if not self._found_another():
                     raise PostgresError(f"PostgreSQL ended while starting: {self._last_words()} (see {self.log})")
             if time.monotonic() > until:
                 raise PostgresError(f"PostgreSQL in {self.folder} gave no answer in time; see {self.log}.")
@@ -236,6 +240,7 @@ class EmbeddedPostgres:
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with self.log.open("ab") as log:
+            self._log_start = log.tell()
             return subprocess.Popen(
                 [self._program("postgres"), "-D", str(self.folder), *words],
                 stdin=subprocess.DEVNULL,
@@ -268,6 +273,13 @@ class EmbeddedPostgres:
 
     def _program(self, name: str) -> str:
         return str(self._installation / "bin" / name)
+
+    def _found_another(self) -> bool:
+        """Not by the last words: those of the other one's processes may come after them."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            said = log.read()
+        return any(sign in said for sign in _STILL_ENDING)
 
     def _last_words(self) -> str:
         tail = self.log.read_bytes()[-4096:].decode(errors="replace").splitlines()

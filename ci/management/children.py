@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ci.management.start_errors import CannotContinue
 from forge.child_processes import ending_with_parent
-from forge.postgres import EmbeddedPostgres
+from forge.postgres import EmbeddedPostgres, PostgresError
 
 _CRASHES, _WITHIN = 5, 60.0  # so many ends within so many seconds are no accident
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0  # seconds before a restart
@@ -152,10 +152,17 @@ class Watched:
             if now < self._due:
                 return None
             self._due = None
-            self.child.start()
+            try:
+                self.child.start()
+            except (OSError, subprocess.SubprocessError, PostgresError) as error:
+                # Perhaps something passing: a full process table, a database that still recovers.
+                return self._start_later(time.monotonic(), f"cannot be started: {error}")
             return f"{self.child.name} runs again"
         if not self.child.has_ended():
             return None
+        return self._start_later(now, f"ended unexpectedly (see {self.child.log})")
+
+    def _start_later(self, now: float, what: str) -> str:
         self._ends = [end for end in self._ends if end > now - _WITHIN] + [now]
         if len(self._ends) >= _CRASHES:
             raise CannotContinue(
@@ -164,7 +171,7 @@ class Watched:
             )
         pause = min(_FIRST_PAUSE * 2 ** (len(self._ends) - 1), _LONGEST_PAUSE)
         self._due = now + pause
-        return f"{self.child.name} ended unexpectedly (see {self.child.log}); it starts again in {pause:g} s"
+        return f"{self.child.name} {what}; it starts again in {pause:g} s"
 
 
 def last_lines(log: Path, count: int = _LAST_LINES) -> str:

@@ -5,10 +5,13 @@ import os
 import re
 import select
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import psycopg
@@ -74,6 +77,32 @@ def test_the_same_object_starts_a_server_again_that_was_killed(server):
     server.process.kill()
     server.process.wait()
     server.start()
+    assert "forge" in _databases(server)
+
+
+def test_it_waits_for_a_process_that_outlives_a_killed_server(server):
+    server.start()
+    connection = psycopg.connect(server.dsn)
+    survivor = connection.info.backend_pid
+    os.kill(survivor, signal.SIGSTOP)
+    server.process.kill()
+    server.process.wait()
+    refused = threading.Event()
+
+    def go_on_once_a_start_was_refused():
+        deadline = time.monotonic() + 30
+        while not refused.is_set() and time.monotonic() < deadline:
+            if "pre-existing shared memory block" in server.log.read_text():
+                refused.set()
+            time.sleep(0.02)
+        os.kill(survivor, signal.SIGCONT)
+
+    # Not the other way round: the server ends with the thread that starts it.
+    survivor_thread = threading.Thread(target=go_on_once_a_start_was_refused)
+    survivor_thread.start()
+    server.start()
+    survivor_thread.join()
+    assert refused.is_set()
     assert "forge" in _databases(server)
 
 

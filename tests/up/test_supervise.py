@@ -3,11 +3,13 @@
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ci.management.children import Program, Watched
 from forge.child_processes import start_time
 
 HERE = Path(__file__).parent
@@ -95,3 +97,29 @@ def test_a_child_that_ends_again_and_again_ends_everything_with_its_last_words(t
     assert "child-1 ended 5 times within a minute" in said
     assert said.rstrip().endswith("  no such table")
     assert (tmp_path / "order").read_text() == "ended one\n"
+
+
+def test_a_child_that_cannot_be_started_again_is_tried_later(tmp_path):
+    program = tmp_path / "program"
+    words = "#!/bin/sh\nrm -f program\n"
+    program.write_text(words)
+    program.chmod(0o700)
+    child = Program("child", [str(program)], env={}, log=tmp_path / "log", cwd=tmp_path, patience=(1,))
+    child.start()
+    watched = Watched(child)
+    try:
+        assert "ended unexpectedly" in _told(watched)
+        assert "cannot be started: " in watched.look(time.monotonic() + 60)
+        program.write_text("#!/bin/sh\nexec sleep 600\n")
+        program.chmod(0o700)
+        assert watched.look(time.monotonic() + 60) == "child runs again"
+    finally:
+        child.end(time.monotonic() + 10)
+
+
+def _told(watched):
+    deadline = time.monotonic() + 30
+    while not (line := watched.look(time.monotonic())):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return line
