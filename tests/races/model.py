@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from datetime import timedelta
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -19,12 +20,14 @@ from ci.lifecycle.errors import LifecycleError
 from ci.lifecycle.fetch import fetch_job
 from ci.models import (
     ACTIVE_STATES,
+    TERMINAL_PHASES,
     ConcurrencyGroup,
     Heartbeat,
     Job,
     JobState,
     Run,
     Runner,
+    RunnerSet,
     RunState,
     Scope,
 )
@@ -34,6 +37,18 @@ from forge.models import Repository
 from tests.races import invariants
 
 WORKFLOWS = {
+    "pair": """
+        on: push
+        jobs:
+          a: {runs-on: linux, steps: [{run: echo}]}
+          b: {runs-on: linux, steps: [{run: echo}]}
+    """,
+    "one after the other": """
+        on: push
+        jobs:
+          a: {runs-on: linux, steps: [{run: echo}]}
+          b: {needs: a, runs-on: linux, steps: [{run: echo}]}
+    """,
     "chain": """
         on: push
         jobs:
@@ -99,6 +114,7 @@ class World:
         self.lines: dict[int, list[str]] = {}
         self.jobs_of_runner: dict[int, set[int]] = {}
         self.run_ends: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self.retired: set[int] = set()
         # Runs up to this id are not looked at any more: a test with many runs says when it is done with them.
         self.done_with = 0
 
@@ -132,6 +148,27 @@ class World:
             token=self.registration, name=f"runner {number}", labels=["linux"], ephemeral=ephemeral
         )
         return runner
+
+    @cached_property
+    def runner_set(self) -> RunnerSet:
+        return RunnerSet.objects.create(name="the set", labels=["linux"], minimum=1, maximum=3)
+
+    def scale(self, demand: int) -> None:
+        """As a set does: single-use runners come up to what is wanted, and idle ones go; who has a job stays."""
+        wanted = min(max(self.runner_set.minimum, demand), self.runner_set.maximum)
+        alive = list(self.runner_set.runners.exclude(phase__in=TERMINAL_PHASES).order_by("id"))
+        left = len(alive)
+        for runner in alive:
+            left -= int(left > wanted and self.retire(runner))
+        for _ in range(wanted - len(alive)):
+            runner = self.register(ephemeral=True)
+            Runner.objects.filter(pk=runner.pk).update(runner_set=self.runner_set)
+
+    def retire(self, runner: Runner) -> bool:
+        gone = transitions.retire_runner(runner_id=runner.pk, reason="Too many idle.")
+        if gone:
+            self.retired.add(runner.pk)
+        return gone
 
     def poll(self, runner: Runner, poll_id: str | None = None) -> Held | None:
         poll_id = poll_id or f"poll {next(self.polls)}"
@@ -195,6 +232,11 @@ class World:
         for runner in Runner.objects.filter(ephemeral=True):
             jobs = self.jobs_of_runner.get(runner.pk, set())
             assert len(jobs) <= 1, f"single-use {runner} was given {jobs}"
+        busy = Job.objects.filter(runner__in=self.retired, state__in=ACTIVE_STATES)
+        assert not busy.exists(), "a runner was taken away with its job, or given one after it went"
+        if "runner_set" in self.__dict__:
+            alive = self.runner_set.runners.exclude(phase__in=TERMINAL_PHASES).count()
+            assert alive <= self.runner_set.maximum, f"{alive} runners of a set of {self.runner_set.maximum}"
 
     def _check_logs(self) -> None:
         for job_id in self.jobs.filter(pk__in=self.lines).values_list("id", flat=True):

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from ci.lifecycle import registration, transitions
 from ci.lifecycle.errors import Conflict, JobEnded, LogLimit, LogOffset, NotFound, Unauthenticated
-from ci.models import Job, JobState, Run, Runner
+from ci.models import Job, JobState, Run, Runner, RunnerPhase
 from tests.races.model import WORKFLOWS, Held, World, allowed
 
 STALE = (Unauthenticated, JobEnded, NotFound, Conflict)
@@ -142,6 +142,16 @@ class Lifecycle(RuleBasedStateMachine):
         runner = self.pick(data, Runner.objects.order_by("id"))
         if runner is not None:
             registration.remove_runner(runner_id=runner.pk, actor=self.world.owner)
+
+    @rule(demand=st.integers(0, 4))
+    def scale(self, demand: int) -> None:
+        self.world.scale(demand)
+
+    @rule(data=st.data(), phase=st.sampled_from([RunnerPhase.FAILED, RunnerPhase.OUTDATED]))
+    def process_ends(self, data: st.DataObject, phase: RunnerPhase) -> None:
+        runner = self.pick(data, self.world.runner_set.runners.order_by("id"))
+        if runner is not None:
+            transitions.finish_runner(runner_id=runner.pk, phase=phase, reason="Its process ended.")
 
     @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:

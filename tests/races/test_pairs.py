@@ -26,9 +26,9 @@ POINTS = {"before the lock": ANY_LOCK, "before the write": ANY_WRITE}
 class Scene:
     """One run whose first job is in the state that the actor's call is about."""
 
-    def __init__(self, world: World, state: str, kind: str) -> None:
+    def __init__(self, world: World, state: str, kind: str, *, single_use: bool) -> None:
         self.world = world
-        self.runner = world.register(ephemeral=False)
+        self.runner = world.register(ephemeral=single_use)
         self.other = world.register(ephemeral=True)
         world.push(kind)
         self.run = Run.objects.latest("id")
@@ -57,6 +57,7 @@ class Scene:
         Heartbeat.objects.filter(job=self.job).update(at=F("at") - timedelta(days=1))
 
 
+SCALE_DOWN = "runner set scale-down"
 STEPS = [{"number": 3, "name": "More", "state": "running"}]
 # name: the state in which the call is about something, what must have happened before, the call
 CALLS: dict[str, tuple[str, Callable[[Scene], Any], Callable[[Scene], Any]]] = {
@@ -101,6 +102,7 @@ CALLS: dict[str, tuple[str, Callable[[Scene], Any], Callable[[Scene], Any]]] = {
         lambda s: None,
         lambda s: registration.remove_runner(runner_id=s.runner.pk, actor=s.world.owner),
     ),
+    SCALE_DOWN: ("queued", lambda s: None, lambda s: s.world.retire(s.runner)),
 }
 
 
@@ -119,7 +121,7 @@ def test_every_rival_leaves_the_invariants_whole(actor: str, point: str) -> None
     world = World()
     state, prepare, act = CALLS[actor]
     for rival in CALLS:
-        scene = Scene(world, state, "hasty group")
+        scene = Scene(world, state, "hasty group", single_use=SCALE_DOWN in (actor, rival))
         prepare(scene)
         if rival != actor:
             CALLS[rival][1](scene)
