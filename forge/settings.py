@@ -216,6 +216,8 @@ ACKNOWLEDGE_SECONDS = env.int("FORGE_ACKNOWLEDGE_SECONDS", default=30)
 HEARTBEAT_SECONDS = env.int("FORGE_HEARTBEAT_SECONDS", default=60)
 CANCEL_GRACE_SECONDS = env.int("FORGE_CANCEL_GRACE_SECONDS", default=300)
 QUEUE_SECONDS = env.int("FORGE_QUEUE_SECONDS", default=24 * 3600)
+# GitHub's limit for a run with all that it waits for.
+RUN_SECONDS = env.int("FORGE_RUN_SECONDS", default=35 * 86400)
 LOG_LIMIT_BYTES = env.int("FORGE_LOG_LIMIT_BYTES", default=64 * 1024 * 1024)
 LOG_LIMIT_LINES = env.int("FORGE_LOG_LIMIT_LINES", default=2_000_000)
 # A log is sealed this long after its job ended at the latest; until then late lines are accepted.

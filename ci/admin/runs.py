@@ -31,6 +31,7 @@ class RunAdmin(ReadOnly, VersionedActions):
         *("state_now", "conclusion", "problems", "approval_pending"),
         *("event", "ref", "sha", "push", "schedule", "scheduled_for", "source_run", "source_action", "inputs"),
         *("actor", "actor_name", "triggered_by_name", "trusted", "concurrency_group"),
+        *("cancel_reason", "cancel_requested_at", "cancelled_by"),
         *("created_at", "started_at", "ended_at", "version"),
     )
 

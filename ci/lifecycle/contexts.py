@@ -74,6 +74,18 @@ def needs(job: Job, groups: Mapping[str, Sequence[Job]], known: Mapping[str, str
     }
 
 
+def of_condition(
+    run: Run, job: Job, groups: Mapping[str, Sequence[Job]], known: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """What a job's `if`, matrix and name see once its needs have ended."""
+    return {
+        "github": github(run),
+        "inputs": inputs(job),
+        "vars": variables(run.repository),
+        "needs": needs(job, groups, known),
+    }
+
+
 def variables(repository: Repository, environment: Environment | None = None) -> dict[str, str]:
     """The `vars` context: the nearest scope's value wins: environment, repository, owner, instance."""
     rows = _in_scope(Variable.objects.all(), repository, environment)

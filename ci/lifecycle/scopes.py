@@ -34,3 +34,9 @@ def results(groups: Mapping[str, Sequence[Job]]) -> dict[str, str | None]:
         else None
         for key, group in groups.items()
     }
+
+
+def ancestors(key: str, groups: Legs, known: Mapping[str, str | None]) -> dict[str, str]:
+    """The results of all jobs that the job `key` waits for, directly or through others; they have ended."""
+    wanted: dict[str, Sequence[str]] = {job: group[0].needs for job, group in groups.items()}
+    return {job: str(known[job]) for job in needs.ancestors(wanted)[key]}

@@ -14,8 +14,8 @@ from django_q.tasks import async_task
 
 from ci.lifecycle import schedules
 from ci.lifecycle.errors import LifecycleError
-from ci.lifecycle.transitions import act_on_deadline, lose_job, settle
-from ci.models import ConcurrencyGroup, Heartbeat, Hold, Job, JobState, Log, RunState, Schedule
+from ci.lifecycle.transitions import act_on_deadline, act_on_run_deadline, lose_job, settle
+from ci.models import ConcurrencyGroup, Heartbeat, Hold, Job, JobState, Log, Run, RunState, Schedule
 from ci.storage import logs
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,7 @@ def sweep() -> int:
     now = timezone.now()
     return (
         _each(_ids(Job.objects.filter(deadline_at__lte=now).exclude(state=JobState.ENDED)), _deadline)
+        + _each(_ids(Run.objects.filter(deadline_at__lte=now).exclude(state=RunState.ENDED)), _run_deadline)
         + _each(_silent(now), _lost)
         + _each(_ids(Schedule.objects.filter(next_at__lte=now)), schedules.fire)
         + _each(_late_logs(now), seal_log)
@@ -41,6 +42,7 @@ def next_deadline() -> datetime | None:
     ended = Log.objects.filter(sealed_at=None, job__state=JobState.ENDED).aggregate(at=Min("job__ended_at"))["at"]
     times = [
         moving.aggregate(at=Min("deadline_at"))["at"],
+        Run.objects.exclude(state=RunState.ENDED).aggregate(at=Min("deadline_at"))["at"],
         beats and beats + timedelta(seconds=settings.HEARTBEAT_SECONDS),
         Schedule.objects.aggregate(at=Min("next_at"))["at"],
         ended and ended + timedelta(seconds=settings.LOG_SEAL_SECONDS),
@@ -52,7 +54,8 @@ def settle_groups() -> int:
     """A backstop for concurrency groups: settle each in which somebody waits. Here and now: tasks may be what fails."""
     waiting = ConcurrencyGroup.objects.filter(runs__state=RunState.WAITING).values_list("id", flat=True)
     held = Job.objects.filter(state=JobState.BLOCKED, hold=Hold.CONCURRENCY).values_list("concurrency_group", flat=True)
-    groups = {group for group in [*waiting, *held] if group is not None}
+    calls = Job.objects.filter(state=JobState.BLOCKED, hold=Hold.CALLED_GROUP).values_list("called_group", flat=True)
+    groups = {group for group in [*waiting, *held, *calls] if group is not None}
     return _each(sorted(groups), settle)
 
 
@@ -66,6 +69,11 @@ def _deadline(job_id: int) -> None:
     done = act_on_deadline(job_id=job_id)
     if done:
         logger.info("job %s: %s", job_id, done)
+
+
+def _run_deadline(run_id: int) -> None:
+    if act_on_run_deadline(run_id=run_id):
+        logger.info("run %s: over its time", run_id)
 
 
 def _lost(job_id: int) -> None:

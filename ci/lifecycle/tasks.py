@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ci.lifecycle import pushes, workflow_runs
-from ci.lifecycle.transitions import settle
+from ci.lifecycle import pushes, transitions, workflow_runs
 from ci.storage import log_orphans, logs
 
 
@@ -16,7 +15,11 @@ def fire_workflow_run(run_id: int, attempt: int, action: str) -> None:
 
 
 def settle_group(group_id: int) -> None:
-    settle(group_id)
+    transitions.settle(group_id)
+
+
+def break_circle(group_id: int) -> None:
+    transitions.break_circle(group_id)
 
 
 def remove_orphaned_logs() -> None:

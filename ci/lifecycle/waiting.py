@@ -26,6 +26,8 @@ def _why_blocked(job: Job) -> str:
         return f"Waits for a place: max-parallel is {job.max_parallel}."
     if job.hold == Hold.CONCURRENCY and job.concurrency_group is not None:
         return f"Waits for the concurrency group {job.concurrency_group}."
+    if job.hold == Hold.CALLED_GROUP and job.called_group is not None:
+        return f"Waits for the concurrency group {job.called_group} of the workflow that it calls."
     if job.hold == Hold.CALLED:
         return f"{Hold.CALLED.label}."
     if job.run.approval_pending:

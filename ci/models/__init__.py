@@ -2,6 +2,7 @@
 
 from ci.models.choices import (
     ACTIVE_STATES,
+    IN_TURN,
     TERMINAL_PHASES,
     CancelReason,
     Conclusion,
@@ -24,6 +25,7 @@ from ci.models.workflow import ConcurrencyGroup, Environment, Schedule, Workflow
 
 __all__ = [
     "ACTIVE_STATES",
+    "IN_TURN",
     "TERMINAL_PHASES",
     "CancelReason",
     "Conclusion",

@@ -55,6 +55,7 @@ class Hold(models.TextChoices):
     MAX_PARALLEL = "max_parallel", "Waits for a place under max-parallel"
     CONCURRENCY = "concurrency", "Waits for its concurrency group"
     RUN = "run", "Its run waits for a concurrency group or an approval"
+    CALLED_GROUP = "called_group", "Waits for the concurrency group of the workflow that it calls"
     CALLED = "called", "Waits for the jobs of the workflow that it calls"
 
 
@@ -67,4 +68,6 @@ class RunnerPhase(models.TextChoices):
 
 
 TERMINAL_PHASES = frozenset({RunnerPhase.SUCCEEDED, RunnerPhase.FAILED, RunnerPhase.OUTDATED})
+# A blocked job that is in its turn all the same: it has its place under max-parallel.
+IN_TURN = (Hold.CONCURRENCY, Hold.CALLED_GROUP, Hold.CALLED)
 ACTIVE_STATES = (JobState.ASSIGNED, JobState.RUNNING)

@@ -54,7 +54,15 @@ class Job(models.Model):
     )
     cancel_in_progress = models.BooleanField(default=False)
     queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
-    entered_group_at = models.DateTimeField(null=True, blank=True)
+    # A call may be in two groups: its own, and then that of the workflow that it calls.
+    called_group = models.ForeignKey(
+        ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="calls"
+    )
+    called_cancel_in_progress = models.BooleanField(default=False)
+    called_queue_all = models.BooleanField(default=False)
+    entered_group_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it began to wait for the group that it waits for, or waited for last."
+    )
     environment = models.ForeignKey(Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
     # Kept when its environment is deleted: whom an id token vouches for must not change while the job runs.
     environment_name = models.CharField(max_length=255, blank=True, editable=False)
@@ -157,6 +165,7 @@ class Job(models.Model):
                 condition=Q(deploys=True, conclusion="success"),
                 name="job_deployed",
             ),
+            models.Index(fields=["called_group", "id"], condition=~Q(state="ended"), name="job_in_called_group"),
         ]
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from ci.models.choices import RunConclusion, RunState
+from ci.models.choices import CancelReason, RunConclusion, RunState
 from ci.models.workflow import ConcurrencyGroup, Schedule, Workflow
 from forge.models import Push, Repository
 
@@ -58,11 +58,20 @@ class Run(models.Model):
     queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
     entered_group_at = models.DateTimeField(null=True, blank=True)
     approval_pending = models.BooleanField(default=False, help_text="Waits for somebody with write access.")
+    # Of the current attempt: it was cancelled as a whole. What its jobs' `if` wants all the same still runs.
+    cancel_reason = models.CharField(max_length=13, choices=CancelReason.choices, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancelled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     state = models.CharField(max_length=7, choices=RunState.choices, default=RunState.QUEUED)
     conclusion = models.CharField(max_length=15, choices=RunConclusion.choices, null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    deadline_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the watch must end it, if it has not ended by then."
+    )
     version = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -89,6 +98,7 @@ class Run(models.Model):
             models.Index(
                 fields=["concurrency_group", "id"], condition=~Q(state="ended"), name="run_in_concurrency_group"
             ),
+            models.Index(fields=["deadline_at"], condition=~Q(state="ended"), name="run_deadline"),
         ]
 
     def __str__(self) -> str:
@@ -103,8 +113,8 @@ class Run(models.Model):
 
     @property
     def outcome(self) -> str:
-        """The conclusion once there is one, else the state: what a chip shows."""
-        return self.conclusion or self.state
+        """The conclusion once there is one, `cancelling` on the way to it, else the state: what a chip shows."""
+        return self.conclusion or ("cancelling" if self.cancel_reason else self.state)
 
     @property
     def ref_name(self) -> str:

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ci.lifecycle.transitions import approve_run, cancel_run, rerun
-from ci.models import Event, Job, JobState, Run, RunAttempt
+from ci.models import Event, Hold, Job, JobState, Run, RunAttempt
 from ci.web.call import about_call
 from ci.web.job_tree import by_level, own_work
 from ci.web.pages import MAX_ID, around, number, paged, posted_version, tell
@@ -94,7 +94,7 @@ def load_run(repository: Repository, run_id: int) -> Run:
     if run_id > MAX_ID:
         raise Http404("There is no such run.")
     found = get_object_or_404(
-        Run.objects.select_related("concurrency_group", "source_run").defer(*_LONG, *_LONG_OF_SOURCE),
+        Run.objects.select_related("concurrency_group", "source_run", "cancelled_by").defer(*_LONG, *_LONG_OF_SOURCE),
         pk=run_id,
         repository=repository,
     )
@@ -130,7 +130,7 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
         levels=by_level(jobs),
         job_count=len(work),
         ended_count=sum(job.is_ended for job in work),
-        cancelling=any(job.outcome == "cancelling" for job in jobs),
+        cancelling=found.outcome == "cancelling" or any(job.outcome == "cancelling" for job in jobs),
         has_failed=any(job.conclusion in ("failure", "cancelled") for job in jobs),
         may_act=is_newest and can_write(request.user, repository),
         seen=_fingerprint(found, jobs),
@@ -160,8 +160,10 @@ def _fingerprint(found: Run, jobs: Sequence[Job]) -> str:
 def _cancel(request: HttpRequest, found: Run, *, force: bool) -> str:
     count = cancel_run(run_id=found.pk, actor=request.user, force=force, version=posted_version(request))
     jobs = f"{count} job{'' if count == 1 else 's'}"
-    still = Job.objects.filter(run=found, attempt=found.attempt).exclude(state=JobState.ENDED).exists()
-    return f"Cancelling {jobs}: what runs has been asked to stop." if still else f"Cancelled {jobs}."
+    left = Job.objects.filter(run=found, attempt=found.attempt).exclude(state=JobState.ENDED)
+    if left.filter(cancel_reason="").exclude(hold=Hold.CALLED).exists():
+        return f"Cancelling {jobs}: others go on, since their condition holds in a cancelled run too."
+    return f"Cancelling {jobs}: what runs has been asked to stop." if left.exists() else f"Cancelled {jobs}."
 
 
 def _do(request: HttpRequest, owner: str, name: str, run_id: int, verb: Callable[[Run], str]) -> HttpResponse:

@@ -9,7 +9,7 @@ from typing import Any
 from ci.workflow import storable
 from ci.workflow.calls import Call, prepare
 from ci.workflow.concurrency import Concurrency, evaluate_concurrency
-from ci.workflow.expressions import condition, renderer, to_string
+from ci.workflow.expressions import asks_status, condition, renderer, to_string
 from ci.workflow.leg_values import environment_name, environment_url, flag, labels, number, rendered
 from ci.workflow.matrix import Combination, MatrixError, combinations
 from ci.workflow.names import cut, leg_name
@@ -94,6 +94,11 @@ def expand(
         legs.append(Leg(name(combination), combination.values, index, *values))
     storable.check("\n".join([leg.name for leg in legs]), "The name")
     return Expansion(skipped=False, legs=tuple(legs))
+
+
+def asks_for_status(definition: Definition) -> bool:
+    """Whether the job's `if` calls a status function itself: any other one is false in a run that was cancelled."""
+    return asks_status(definition.get("if"))
 
 
 def enabled(definition: Definition, *, contexts: Contexts, ancestors: Mapping[str, str], cancelled: bool) -> bool:

@@ -246,7 +246,7 @@ def test_the_concurrency_of_a_called_workflow_holds_the_call(playground: Playgro
     sweeps.settle_groups()
     assert states_of(first)["call"] == "running"
     assert states_of(second)["call"] == "blocked"
-    assert jobs_of(second)["call"].hold == "concurrency"
+    assert jobs_of(second)["call"].hold == "called_group"
 
 
 def test_a_called_job_in_the_group_of_its_call_is_cancelled(playground: Playground) -> None:
@@ -261,13 +261,59 @@ def test_a_called_job_in_the_group_of_its_call_is_cancelled(playground: Playgrou
     assert states_of(run)["call"] == "cancelled"
 
 
-def test_two_concurrencies_at_one_call_are_refused_with_the_reason(playground: Playground) -> None:
-    caller = CALLER.replace("        secrets: inherit\n", "        secrets: inherit\n        concurrency: own\n")
-    run = push(playground, caller, CALLEE + "    concurrency: shared\n")
-    playground.assigned().begin().complete()
+OWN_GROUP = CALLER.replace("        secrets: inherit\n", "        secrets: inherit\n        concurrency: own\n")
+IN_SHARED = """
+    on: push
+    concurrency: shared
+    jobs:
+      other: {runs-on: linux, steps: [{run: echo}]}
+"""
+
+
+def test_a_call_is_in_its_own_group_and_in_that_of_what_it_calls(playground: Playground) -> None:
+    runner = playground.runner()
+    other = playground.run(IN_SHARED)
+    run = push(playground, OWN_GROUP, CALLEE + "    concurrency: shared\n")
+    first = playground.assigned(runner)
+    playground.assigned(playground.runner(name="beta")).begin().complete()
+    sweeps.settle_groups()
     call = jobs_of(run)["call"]
-    assert call.conclusion == "failure"
-    assert "both have a concurrency" in call.end_note
+    assert (call.hold, str(call.concurrency_group), str(call.called_group)) == ("called_group", "own", "shared")
+    assert why(call) == "Waits for the concurrency group shared of the workflow that it calls."
+    # Meanwhile it keeps its own group, and another one waits for that.
+    behind = push(playground, OWN_GROUP + "# again\n", CALLEE)
+    playground.work(Runner.objects.get(name="beta"))
+    sweeps.settle_groups()
+    assert jobs_of(behind)["call"].hold == "concurrency"
+    first.begin().complete()
+    assert Run.objects.get(pk=other.pk).conclusion == "success"
+    sweeps.settle_groups()
+    assert jobs_of(run)["call"].hold == "called"
+    playground.work(runner)
+    sweeps.settle_groups()
+    assert states_of(run)["call"] == "success"
+    assert jobs_of(behind)["call"].hold == "called"
+
+
+def test_a_newer_call_supersedes_one_that_waits_for_the_group_of_what_it_calls(playground: Playground) -> None:
+    holder = playground.run(IN_SHARED)
+    runner, beta = playground.runner(), playground.runner(name="beta")
+    playground.assigned(runner).begin()
+    calls = [push(playground, CALLER + f"# {turn}\n", CALLEE + "    concurrency: shared\n") for turn in range(2)]
+    playground.work(beta)
+    sweeps.settle_groups()
+    assert [states_of(run)["call"] for run in calls] == ["cancelled", "blocked"]
+    assert jobs_of(calls[0])["call"].cancel_reason == "superseded"
+    assert Run.objects.get(pk=holder.pk).state == "running"
+
+
+def test_a_call_whose_own_group_is_that_of_what_it_calls_is_cancelled(playground: Playground) -> None:
+    run = push(playground, OWN_GROUP, CALLEE + "    concurrency: own\n")
+    playground.assigned().begin().complete()
+    sweeps.settle_groups()
+    call = jobs_of(run)["call"]
+    assert call.conclusion == "cancelled"
+    assert call.end_note.startswith("The job that calls it holds its concurrency group and waits for it")
 
 
 def failed_in_a_group(playground: Playground) -> tuple[Run, Run]:

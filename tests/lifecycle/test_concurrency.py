@@ -143,3 +143,42 @@ def test_a_job_in_the_group_of_its_own_run_is_cancelled_at_once(playground: Play
     assert outcomes(run) == ["cancelled"]
     settle()
     assert outcomes(playground.run(workflow())) == ["queued"]
+
+
+def crossing(own: str, wanted: str) -> str:
+    """A run in one group, whose second job wants another."""
+    return f"""
+        on: push
+        concurrency: {own}
+        jobs:
+          first: {{runs-on: linux, steps: [{{run: echo}}]}}
+          second: {{needs: first, runs-on: linux, concurrency: {wanted}, steps: [{{run: echo}}]}}
+    """
+
+
+def test_of_runs_that_wait_for_each_others_groups_the_newest_job_gives_way(playground: Playground) -> None:
+    runs = [playground.run(crossing(*pair)) for pair in (("a", "b"), ("b", "c"), ("c", "a"))]
+    playground.work(playground.runner())
+    settle()
+    assert [states_of(run)["second"] for run in runs] == ["blocked"] * 3
+    for task in [task for task in OrmQ.objects.all() if "break_circle" in task.task["func"]]:
+        transitions.break_circle(*task.task["args"])
+    assert outcomes(*runs) == ["running", "running", "cancelled"]
+    note = jobs_of(runs[2])["second"].end_note
+    assert note.startswith("It waits for the concurrency group a for ever: what holds that waits, by way of ")
+    settle()
+    assert playground.work(playground.runner(name="beta")) == ["second"]
+    settle()
+    assert playground.work(playground.runner(name="gamma")) == ["second"]
+    assert outcomes(*runs) == ["success", "success", "cancelled"]
+
+
+def test_a_job_that_waits_for_a_group_in_no_circle_waits_on(playground: Playground) -> None:
+    runs = [playground.run(crossing("a", "b")), playground.run(crossing("b", "c"))]
+    playground.assigned(playground.runner(name="beta")).begin().complete()
+    settle()
+    assert [states_of(run)["second"] for run in runs] == ["blocked", "blocked"]
+    assert not [task for task in OrmQ.objects.all() if "break_circle" in task.task["func"]]
+    for group in ConcurrencyGroup.objects.all():
+        transitions.break_circle(group.pk)
+    assert states_of(runs[0])["second"] == "blocked"

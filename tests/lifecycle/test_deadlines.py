@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from ci.lifecycle import registration, sweeps, transitions
 from ci.lifecycle.errors import Conflict, LogLimit, NotFound, Unauthenticated
-from ci.models import Event, Heartbeat, Job, Log, Runner, Step
+from ci.models import Event, Heartbeat, Job, Log, Run, Runner, Step
 from tests.playground import Assigned, Playground, states_of
 
 
@@ -184,3 +184,35 @@ def test_a_job_may_have_a_grace_of_its_own(playground: Playground) -> None:
     requested = assigned.job.cancel_requested_at
     assert requested is not None
     assert assigned.heartbeat().force_at == requested + timedelta(minutes=2)
+
+
+def test_a_run_that_is_never_over_is_cancelled_and_then_ended(playground: Playground) -> None:
+    run = playground.run("""
+        on: push
+        jobs:
+          first: {runs-on: linux, steps: [{run: echo}]}
+          last: {needs: first, if: always(), runs-on: linux, steps: [{run: echo}]}
+    """)
+    days = timedelta(days=35)
+    assert run.deadline_at is not None
+    assert days - timedelta(minutes=5) < run.deadline_at - timezone.now() <= days
+    Run.objects.filter(pk=run.pk).update(deadline_at=timezone.now())
+    sweeps.sweep()
+    assert states_of(run) == {"first": "cancelled", "last": "queued"}
+    assert Job.objects.get(run=run, key="first").end_note == "The run was not over after 35 days."
+    assert sweeps.sweep() == 0
+    Run.objects.filter(pk=run.pk).update(deadline_at=timezone.now())
+    sweeps.sweep()
+    assert states_of(run) == {"first": "cancelled", "last": "cancelled"}
+    run.refresh_from_db()
+    assert (run.conclusion, run.deadline_at) == ("cancelled", None)
+    assert {job.cancel_reason for job in Job.objects.filter(run=run)} == {"time_budget"}
+
+
+def test_a_run_that_waits_for_an_approval_does_not_wait_for_ever(playground: Playground) -> None:
+    run = playground.run()
+    Run.objects.filter(pk=run.pk).update(state="waiting", approval_pending=True, deadline_at=timezone.now())
+    Job.objects.filter(run=run).update(state="blocked", hold="run", queued_at=None, deadline_at=None)
+    sweeps.sweep()
+    run.refresh_from_db()
+    assert (run.state, run.conclusion, run.cancel_reason) == ("ended", "cancelled", "time_budget")

@@ -191,13 +191,16 @@ def test_a_rerun_of_failed_jobs_respects_needs(playground: Playground) -> None:
 
 
 def test_a_cancel_ends_what_waits_at_once(playground: Playground) -> None:
-    """go-gitea/gitea #38790."""
+    """go-gitea/gitea #38790. What the workflow wants in a cancelled run too waits on, as on GitHub, until forced."""
     run = playground.run("""
         on: push
         jobs:
           a: {runs-on: nowhere, steps: [{run: echo}]}
-          b: {needs: a, if: always(), runs-on: nowhere, steps: [{run: echo}]}
+          b: {needs: a, runs-on: nowhere, steps: [{run: echo}]}
+          c: {needs: b, if: always(), runs-on: nowhere, steps: [{run: echo}]}
     """)
     transitions.cancel_run(run_id=run.pk, actor=playground.alice)
+    assert states_of(run) == {"a": "cancelled", "b": "cancelled", "c": "queued"}
+    transitions.cancel_run(run_id=run.pk, actor=playground.alice, force=True)
     run.refresh_from_db()
     assert (run.state, run.conclusion) == ("ended", "cancelled")

@@ -6,7 +6,8 @@ job with SKIP LOCKED and no run, so it can neither wait on nor deadlock with a c
 
 from ci.lifecycle.transitions.append_log import append_log
 from ci.lifecycle.transitions.approve_run import approve_run
-from ci.lifecycle.transitions.cancel import cancel_job, cancel_run
+from ci.lifecycle.transitions.cancel import act_on_run_deadline, cancel_job, cancel_run
+from ci.lifecycle.transitions.circles import break_circle
 from ci.lifecycle.transitions.claim import Assignment, claim, fail_unpreparable, repeat_claim
 from ci.lifecycle.transitions.complete import JobEnd, complete
 from ci.lifecycle.transitions.concurrency import settle
@@ -24,8 +25,10 @@ __all__ = [
     "HeartbeatAnswer",
     "JobEnd",
     "act_on_deadline",
+    "act_on_run_deadline",
     "append_log",
     "approve_run",
+    "break_circle",
     "cancel_job",
     "cancel_run",
     "claim",

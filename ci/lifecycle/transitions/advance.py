@@ -17,7 +17,7 @@ from ci.lifecycle.transitions.expanding import end_call, enter, expand
 from ci.lifecycle.transitions.guard import lock_jobs
 from ci.lifecycle.transitions.moves import write
 from ci.lifecycle.transitions.stopping import stop_what_follows
-from ci.models import ACTIVE_STATES, Hold, Job, JobState, Run, RunConclusion, RunState
+from ci.models import ACTIVE_STATES, IN_TURN, Hold, Job, JobState, Run, RunConclusion, RunState
 
 
 def advance(run: Run) -> None:
@@ -44,7 +44,7 @@ def _release(run: Run, jobs: list[Job]) -> bool:
         groups = by_key(scope)
         known = results(groups)
         for job in scope:
-            if job.state != JobState.BLOCKED or job.hold in (Hold.CONCURRENCY, Hold.CALLED):
+            if job.state != JobState.BLOCKED or job.hold in IN_TURN:
                 continue
             if not job.expanded:
                 if all(known.get(key) is not None for key in job.needs):
@@ -61,11 +61,7 @@ def _release(run: Run, jobs: list[Job]) -> bool:
 def _may_go(job: Job, groups: Legs) -> bool:
     if job.max_parallel is None:
         return True
-    going = [
-        leg
-        for leg in groups[job.key]
-        if leg.state in (JobState.QUEUED, *ACTIVE_STATES) or leg.hold in (Hold.CONCURRENCY, Hold.CALLED)
-    ]
+    going = [leg for leg in groups[job.key] if leg.state in (JobState.QUEUED, *ACTIVE_STATES) or leg.hold in IN_TURN]
     return len(going) < job.max_parallel
 
 
@@ -109,7 +105,7 @@ def conclusion_of(jobs: Sequence[Job]) -> RunConclusion:
 
 def _conclude(run: Run, conclusion: RunConclusion) -> None:
     before = run.state
-    write(run, state=RunState.ENDED, conclusion=conclusion, ended_at=timezone.now())
+    write(run, state=RunState.ENDED, conclusion=conclusion, ended_at=timezone.now(), deadline_at=None)
     events.record("run_ended", run=run, from_state=before, to_state=RunState.ENDED, detail=conclusion.label)
     announce(run, "completed")
     if run.concurrency_group_id is not None:

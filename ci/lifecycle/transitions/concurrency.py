@@ -6,17 +6,20 @@ Source: GitHub docs, "Control the concurrency of workflows and jobs".
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TypeGuard
 
 from django.db.models import F, Q
 
 from ci.lifecycle import events
+from ci.lifecycle.groups import break_later, holding_jobs, holding_runs, waits_for
 from ci.lifecycle.transitions.advance import advance
+from ci.lifecycle.transitions.circles import circle
 from ci.lifecycle.transitions.expanding import go
-from ci.lifecycle.transitions.guard import guarded, lock_group, lock_jobs, lock_run
+from ci.lifecycle.transitions.guard import guarded, lock_group, lock_run
 from ci.lifecycle.transitions.moves import write
+from ci.lifecycle.transitions.stop_run import stop_run
 from ci.lifecycle.transitions.stopping import stop
-from ci.models import ACTIVE_STATES, CancelReason, ConcurrencyGroup, Hold, Job, JobState, Run, RunState
+from ci.models import CancelReason, ConcurrencyGroup, Hold, Job, JobState, Run, RunState
 
 Entrant = Run | Job
 
@@ -24,7 +27,6 @@ Entrant = Run | Job
 MAX_WAITING = 100
 
 WAITING_RUN = Q(state=RunState.WAITING, approval_pending=False)
-HELD_JOB = Q(state=JobState.BLOCKED, hold=Hold.CONCURRENCY)
 
 
 @guarded
@@ -43,52 +45,51 @@ def settle(group_id: int) -> None:
     if not waiting:
         return
     *older, newest = waiting
-    if newest.queue_all:
+    if _queues_all(newest):
         for entrant in waiting[MAX_WAITING:]:
             _turn_away(entrant, f"{MAX_WAITING} wait in its concurrency group already, the most there can be.")
     else:
         for entrant in older:
             _supersede(entrant, newest)
-    if newest.cancel_in_progress:
+    if _cancels_holder(newest):
         for holder in _holders(group):
             _supersede(holder, newest)
         if not _holders(group):
             _let_in(newest)
-
-
-def stop_run(run: Run, reason: CancelReason, *, note: str, actor: Any = None) -> int:
-    """Stop every job of a locked run that has not ended and was not asked to; returns how many."""
-    stopped = 0
-    for job in lock_jobs(run):
-        if not job.is_ended and not job.cancel_reason:
-            stop(job, reason, note=note, actor=actor)
-            stopped += 1
-    advance(run)
-    return stopped
+    if circle(group.pk):
+        break_later(group.pk)
 
 
 def _runs_concerned(group: ConcurrencyGroup) -> set[int]:
     runs = Run.objects.filter(concurrency_group=group).exclude(state=RunState.ENDED)
-    jobs = Job.objects.filter(concurrency_group=group).exclude(state=JobState.ENDED)
+    jobs = Job.objects.filter(Q(concurrency_group=group) | Q(called_group=group)).exclude(state=JobState.ENDED)
     return set(runs.values_list("id", flat=True)) | set(jobs.values_list("run_id", flat=True))
 
 
 def _waiting(group: ConcurrencyGroup) -> list[Entrant]:
     runs = Run.objects.filter(WAITING_RUN, concurrency_group=group)
-    jobs = Job.objects.filter(HELD_JOB, concurrency_group=group)
-    return sorted([*runs, *jobs], key=_arrival)
+    return sorted([*runs, *Job.objects.filter(waits_for(group.pk))], key=_arrival)
 
 
 def _arrival(entrant: Entrant) -> tuple[datetime, int]:
     return entrant.entered_group_at or entrant.created_at, entrant.pk
 
 
+def _queues_all(newest: Entrant) -> bool:
+    return newest.called_queue_all if _is_held_call(newest) else newest.queue_all
+
+
+def _cancels_holder(newest: Entrant) -> bool:
+    return newest.called_cancel_in_progress if _is_held_call(newest) else newest.cancel_in_progress
+
+
+def _is_held_call(entrant: Entrant) -> TypeGuard[Job]:
+    return isinstance(entrant, Job) and entrant.hold == Hold.CALLED_GROUP
+
+
 def _holders(group: ConcurrencyGroup) -> list[Entrant]:
-    going = Job.objects.filter(
-        Q(state__in=[JobState.QUEUED, *ACTIVE_STATES]) | Q(hold=Hold.CALLED), concurrency_group=group
-    )
-    runs = Run.objects.filter(concurrency_group=group, state__in=[RunState.QUEUED, RunState.RUNNING])
-    return [*runs, *going]
+    runs = Run.objects.filter(holding_runs(group.pk))
+    return [*runs, *Job.objects.filter(holding_jobs(group.pk))]
 
 
 def _supersede(entrant: Entrant, by: Entrant) -> None:

@@ -16,7 +16,7 @@ from ci.lifecycle.groups import group_of
 from ci.lifecycle.transitions.advance import advance
 from ci.lifecycle.transitions.concurrency import settle
 from ci.lifecycle.transitions.guard import guarded, lock_group
-from ci.lifecycle.transitions.moves import write
+from ci.lifecycle.transitions.moves import run_deadline, write
 from ci.models import Hold, Job, Run, RunConclusion, RunState, Schedule, Workflow
 from ci.workflow import Event, Plan, PlanError, Problem, plan
 from ci.workflow import Workflow as Document
@@ -110,6 +110,7 @@ def _insert(cause: Cause, name: str) -> Run:
         triggered_by_name=actor_name,
         trusted=cause.trusted,
         state=RunState.WAITING,
+        deadline_at=run_deadline(),
     )
 
 
@@ -190,5 +191,6 @@ def enter(run: Run) -> None:
 def _fail_at_startup(run: Run, problems: tuple[Problem, ...]) -> None:
     now = timezone.now()
     found = [{"path": p.path, "line": p.line, "column": p.column, "message": cleaned(p.message)} for p in problems]
-    write(run, state=RunState.ENDED, conclusion=RunConclusion.STARTUP_FAILURE, ended_at=now, problems=found)
+    ended = {"state": RunState.ENDED, "conclusion": RunConclusion.STARTUP_FAILURE, "ended_at": now, "deadline_at": None}
+    write(run, problems=found, **ended)
     events.record("run_ended", run=run, to_state=RunState.ENDED, actor=run.actor, detail="Startup failure")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -11,8 +11,8 @@ from ci.lifecycle import contexts, events
 from ci.lifecycle.environments import environment_of
 from ci.lifecycle.groups import group_of, settle_later
 from ci.lifecycle.matching import label_set_of
-from ci.lifecycle.scopes import Legs
-from ci.lifecycle.transitions.moves import end, queue, write
+from ci.lifecycle.scopes import Legs, ancestors
+from ci.lifecycle.transitions.moves import end, end_with_run, queue, write
 from ci.models import Conclusion, Hold, Job, Run
 from ci.workflow import Concurrency, MatrixError, PlanError, calls, legs, needs
 from ci.workflow.deployments import deploys
@@ -21,20 +21,14 @@ from ci.workflow.expressions import ExpressionError
 
 def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) -> list[Job]:
     """Decide a job of a scope whose needs have ended. Returns the rows added."""
-    wanted: dict[str, Sequence[str]] = {key: group[0].needs for key, group in groups.items()}
-    ancestors = {key: str(known[key]) for key in needs.ancestors(wanted)[job.key]}
-    seen = {
-        "github": contexts.github(run),
-        "inputs": contexts.inputs(job),
-        "vars": contexts.variables(run.repository),
-        "needs": contexts.needs(job, groups, known),
-    }
+    before = ancestors(job.key, groups, known)
+    seen = contexts.of_condition(run, job, groups, known)
     try:
         expansion = legs.expand(
             job.definition,
             contexts=seen,
-            ancestors=ancestors,
-            cancelled=Conclusion.CANCELLED in ancestors.values(),
+            ancestors=before,
+            cancelled=bool(run.cancel_reason) or Conclusion.CANCELLED in before.values(),
             key=job.key,
         )
         rows = [_leg_fields(run, job, leg) | _environment(run, job, leg, seen) for leg in expansion.legs]
@@ -42,7 +36,10 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
         end(job, Conclusion.FAILURE, kind="unpreparable", note=f"The job could not be planned: {error}")
         return []
     if expansion.skipped:
-        end(job, Conclusion.SKIPPED, kind="skipped", note="Its condition is false.")
+        if run.cancel_reason:
+            end_with_run(run, job)
+        else:
+            end(job, Conclusion.SKIPPED, kind="skipped", note="Its condition is false.")
         return []
     shared = {name: getattr(job, name) for name in ("run", "attempt", "parent", "key", "needs", "level", "definition")}
     write(job, **rows[0])
@@ -50,8 +47,7 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
 
 
 def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
-    wanted = _concurrency(run, job, leg)
-    group = group_of(run.repository_id, wanted.group) if wanted else None
+    own, called = leg.concurrency, _called_concurrency(run, job, leg)
     own_grace = "cancel-timeout-minutes" in job.definition
     return {
         "name": _shown(job.parent, leg.name),
@@ -67,9 +63,12 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
         "runs_on": list(leg.labels),
         "label_set": None if leg.call else label_set_of(leg.labels),
         "call_inputs": leg.call.inputs if leg.call else {},
-        "concurrency_group": group,
-        "cancel_in_progress": bool(wanted and wanted.cancel_in_progress),
-        "queue_all": bool(wanted and wanted.queue == "max"),
+        "concurrency_group": group_of(run.repository_id, own.group) if own else None,
+        "cancel_in_progress": bool(own and own.cancel_in_progress),
+        "queue_all": bool(own and own.queue == "max"),
+        "called_group": group_of(run.repository_id, called.group) if called else None,
+        "called_cancel_in_progress": bool(called and called.cancel_in_progress),
+        "called_queue_all": bool(called and called.queue == "max"),
     }
 
 
@@ -85,15 +84,11 @@ def _environment(run: Run, job: Job, leg: legs.Leg, seen: Mapping[str, Any]) -> 
     }
 
 
-def _concurrency(run: Run, job: Job, leg: legs.Leg) -> Concurrency | None:
-    """Of the job, or of the workflow that it calls. Raises PlanError for both: a row is in one group."""
+def _called_concurrency(run: Run, job: Job, leg: legs.Leg) -> Concurrency | None:
     if leg.call is None:
-        return leg.concurrency
+        return None
     seen = {"github": contexts.github(run), "inputs": leg.call.inputs, "vars": contexts.variables(run.repository)}
-    called = calls.concurrency(job.definition["called"], contexts=seen)
-    if called is not None and leg.concurrency is not None:
-        raise PlanError("the job and the workflow it calls both have a concurrency: keep one of the two")
-    return leg.concurrency or called
+    return calls.concurrency(job.definition["called"], contexts=seen)
 
 
 def _shown(call: Job | None, name: str) -> str:
@@ -101,36 +96,43 @@ def _shown(call: Job | None, name: str) -> str:
 
 
 def enter(run: Run, job: Job) -> list[Job]:
-    """A leg whose turn it is: into its concurrency group, or straight on. Returns the rows added.
-
-    What holds its group and waits for this very job would wait for ever: then the job is cancelled, as on GitHub.
-    """
+    """A leg whose turn it is: into its concurrency group, or straight on. Returns the rows added."""
     if job.concurrency_group_id is None:
         return go(run, job)
-    if holder := _holder_above(run, job):
-        note = f"{holder} holds its concurrency group and waits for it, for ever: give one of the two another group."
-        end(job, Conclusion.CANCELLED, kind="cancelled", note=note)
-        return []
-    write(job, hold=Hold.CONCURRENCY, entered_group_at=timezone.now())
-    events.record("held", job=job, from_state=job.state, to_state=job.state, detail=Hold.CONCURRENCY.label)
-    settle_later(job.concurrency_group_id)
+    _hold(run, job, job.concurrency_group_id, Hold.CONCURRENCY)
     return []
 
 
-def _holder_above(run: Run, job: Job) -> str:
-    """What this job is part of and shares its group with; '' for nothing."""
+def _hold(run: Run, job: Job, group_id: int, hold: Hold) -> None:
+    """What holds the group and waits for this very job would wait for ever: then the job is cancelled, as on GitHub."""
+    if holder := _holder_above(run, job, group_id, hold):
+        note = f"{holder} holds its concurrency group and waits for it, for ever: give one of the two another group."
+        end(job, Conclusion.CANCELLED, kind="cancelled", note=note)
+        return
+    write(job, hold=hold, entered_group_at=timezone.now())
+    events.record("held", job=job, from_state=job.state, to_state=job.state, detail=hold.label)
+    settle_later(group_id)
+
+
+def _holder_above(run: Run, job: Job, group_id: int, hold: Hold) -> str:
+    """What is in that group and has this job as a part of it; '' for nothing."""
+    if hold == Hold.CALLED_GROUP and job.concurrency_group_id == group_id:
+        return "The job that calls it"
     call = job.parent
     while call is not None:
-        if call.concurrency_group_id == job.concurrency_group_id:
+        if group_id in (call.concurrency_group_id, call.called_group_id):
             return call.name
         call = call.parent
-    return "The run itself" if run.concurrency_group_id == job.concurrency_group_id else ""
+    return "The run itself" if run.concurrency_group_id == group_id else ""
 
 
 def go(run: Run, job: Job) -> list[Job]:
-    """To the queue; or of a call, its jobs beside it. Returns the rows added."""
+    """To the queue; or of a call, into the group of what it calls, then its jobs beside it. Returns the rows added."""
     if not job.is_call:
         queue(job)
+        return []
+    if job.called_group_id is not None and job.hold != Hold.CALLED_GROUP:
+        _hold(run, job, job.called_group_id, Hold.CALLED_GROUP)
         return []
     called = job.definition["called"]
     write(job, hold=Hold.CALLED, started_at=timezone.now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -93,8 +93,17 @@ def end(job: Job, conclusion: str, *, kind: str = "ended", note: str = "", actor
         events.notify(events.JOB_CHANGED, job.pk)
     if runner is not None:
         free_runner(runner, job)
-    if job.concurrency_group_id is not None:
-        settle_later(job.concurrency_group_id)
+    for group_id in {job.concurrency_group_id, job.called_group_id}:
+        if group_id is not None:
+            settle_later(group_id)
+
+
+def end_with_run(run: Run, job: Job) -> None:
+    """Of a job that no runner has, in a run that was cancelled: it is cancelled for the same reason."""
+    by = f" by {run.cancelled_by.get_username()}" if run.cancelled_by else ""
+    fields = {"cancel_reason": run.cancel_reason, "cancel_requested_at": run.cancel_requested_at}
+    note = f"Its run was cancelled{by}, and its condition is false now."
+    end(job, Conclusion.CANCELLED, kind="cancelled", note=note, cancelled_by=run.cancelled_by, **fields)
 
 
 def _end_steps(job: Job, conclusion: str) -> None:
@@ -103,6 +112,11 @@ def _end_steps(job: Job, conclusion: str) -> None:
     ending = Conclusion.FAILURE if conclusion == Conclusion.FAILURE else Conclusion.CANCELLED
     left.filter(state=StepState.RUNNING).update(state=StepState.ENDED, conclusion=ending, ended_at=now)
     left.filter(state=StepState.PENDING).update(state=StepState.ENDED, conclusion=Conclusion.SKIPPED)
+
+
+def run_deadline() -> datetime:
+    """When an attempt that begins now is ended, whatever it waits for: an approval, a group, a need, a runner."""
+    return timezone.now() + timedelta(seconds=settings.RUN_SECONDS)
 
 
 def ask_to_stop(job: Job, reason: CancelReason, *, actor: Any = None) -> None:

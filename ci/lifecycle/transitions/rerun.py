@@ -11,7 +11,7 @@ from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.scopes import by_key, by_scope
 from ci.lifecycle.transitions.create_run import enter
 from ci.lifecycle.transitions.guard import check_version, guarded, lock_group, lock_run
-from ci.lifecycle.transitions.moves import write
+from ci.lifecycle.transitions.moves import run_deadline, write
 from ci.models import Conclusion, Hold, Job, JobState, Run, RunAttempt, RunConclusion, RunState
 from ci.workflow import needs
 
@@ -38,6 +38,9 @@ LEG = (
     "concurrency_group",
     "cancel_in_progress",
     "queue_all",
+    "called_group",
+    "called_cancel_in_progress",
+    "called_queue_all",
     "expanded",
 )
 END = (
@@ -123,8 +126,12 @@ def _next_attempt(run: Run, actor: Any) -> None:
         conclusion=None,
         started_at=None,
         ended_at=None,
+        cancel_reason="",
+        cancel_requested_at=None,
+        cancelled_by=None,
         triggered_by_name=actor.get_username(),
         entered_group_at=timezone.now(),
+        deadline_at=run_deadline(),
     )
 
 

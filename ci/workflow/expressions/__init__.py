@@ -6,6 +6,7 @@ from ci.workflow.expressions.lookup import ExactNames
 from ci.workflow.expressions.nodes import Node, walk
 from ci.workflow.expressions.program import evaluate, parse
 from ci.workflow.expressions.templates import (
+    asks_status,
     check,
     condition,
     condition_source,
@@ -19,6 +20,7 @@ __all__ = [
     "ExactNames",
     "ExpressionError",
     "Node",
+    "asks_status",
     "check",
     "condition",
     "condition_source",

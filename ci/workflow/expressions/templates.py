@@ -205,6 +205,15 @@ def condition_source(text: str | bool | int | float | None) -> str:
     return source if load(source).calls_status_function() else f"{SUCCESS} && ({source})"
 
 
+def asks_status(text: str | bool | int | float | None) -> bool:
+    """Does an ``if:`` call a status function itself? Otherwise success() is implied.
+
+    Raises ExpressionError (lexing or parsing).
+    """
+    source = condition_text(text)
+    return bool(source) and load(source).calls_status_function()
+
+
 def condition(
     text: str | bool | int | float | None,
     contexts: Mapping[str, object],
