@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from datetime import timedelta
@@ -91,4 +92,6 @@ def _own_connection() -> psycopg.Connection[tuple[object, ...]]:
     for name in ("cursor_factory", "context", "prepare_threshold", "client_encoding"):
         parameters.pop(name, None)
     parameters.pop("options", None)
+    # Operators see in pg_stat_activity which process leads.
+    parameters["application_name"] = f"forge watch {os.getpid()}"
     return psycopg.connect(**parameters, autocommit=True)

@@ -45,7 +45,7 @@ class Person:
         self.submit(
             "/admin/auth/user/add/", username=name, password1=password, password2=password, usable_password="true"
         )
-        return Person(self.product, name, password)
+        return type(self)(self.product, name, password)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call of the REST API; its JSON. Any error is the test's failure, but a read outlasts a restart of web."""
