@@ -173,7 +173,15 @@ SPECTACULAR_SETTINGS = {
         "ReportedConclusionEnum": "ci.api.runner.serializers.REPORTED",
         **{
             f"{name}Enum": f"ci.models.choices.{name}"
-            for name in ("CancelReason", "JobState", "RunConclusion", "RunState", "RunnerPhase", "StepState")
+            for name in (
+                "CancelReason",
+                "DeploymentState",
+                "JobState",
+                "RunConclusion",
+                "RunState",
+                "RunnerPhase",
+                "StepState",
+            )
         },
     },
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "ci.api.schema.add_raw_routes"],

@@ -40,7 +40,7 @@ class JobAdmin(ReadOnly, VersionedActions):
     inlines = [StepInline, EventsOfJob]
     actions = ["cancel", "force_cancel", "requeue", "rerun"]
     fields = readonly_fields = (
-        *("run", "attempt", "call", "calls", "key", "name", "environment", "log_link"),
+        *("run", "attempt", "call", "calls", "key", "name", "environment", "deploys", "log_link"),
         *("state_now", "hold", "conclusion", "end_note"),
         *("cancel_reason", "cancel_requested_at", "cancelled_by"),
         *("runner", "runner_name", "labels", "assignment", "single_use", "priority"),

@@ -42,7 +42,7 @@ def create_environment(*, repository: Repository, name: str, actor: Any) -> Envi
 
 
 def delete_environment(*, repository: Repository, name: str, actor: Any) -> None:
-    """With its secrets and variables; jobs that used it stay. Raises NotFound."""
+    """With its secrets and variables; jobs that used it stay, and are deployments no longer. Raises NotFound."""
     deleted, _ = Environment.objects.filter(repository=repository, name=name).delete()
     if not deleted:
         raise NotFound(f"{repository} has no environment {name}.")

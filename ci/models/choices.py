@@ -59,6 +59,17 @@ class Hold(models.TextChoices):
     CALLED = "called", "Waits for the jobs of the workflow that it calls"
 
 
+class DeploymentState(models.TextChoices):
+    """GitHub's words. Inactive: a later one succeeded in the same environment, or it never came to deploy."""
+
+    WAITING = "waiting", "Waiting"
+    QUEUED = "queued", "Queued"
+    IN_PROGRESS = "in_progress", "In progress"
+    SUCCESS = "success", "Success"
+    FAILURE = "failure", "Failure"
+    INACTIVE = "inactive", "Inactive"
+
+
 class RunnerPhase(models.TextChoices):
     PENDING = "pending", "Idle"
     RUNNING = "running", "Busy"

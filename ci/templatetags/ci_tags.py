@@ -27,8 +27,10 @@ WORDS = {
     "assigned": "Assigned",
     "cancelling": "Cancelling",
     "pending": "Pending",
+    "in_progress": "In progress",
+    "inactive": "Inactive",
 }
-_LOOKS = {"pending": "blocked"}
+_LOOKS = {"pending": "blocked", "in_progress": "running", "inactive": "skipped"}
 
 
 @register.simple_tag

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from ci.lifecycle.deployments import deploying
 from ci.lifecycle.environments import MAX_NAME, create_environment, delete_environment
 from ci.lifecycle.errors import InvalidInput
 from ci.models import Environment, Secret, Variable
@@ -71,12 +72,16 @@ def environment_delete(request: HttpRequest, owner: str, name: str, environment_
 
 
 def counts(rows: QuerySet[Environment]) -> QuerySet[Environment]:
-    """With `secret_count` and `variable_count`."""
-    return rows.annotate(secret_count=_count(Secret), variable_count=_count(Variable))
+    """With `secret_count`, `variable_count` and `deployment_count`."""
+    return rows.annotate(
+        secret_count=_count(Secret.objects.all()),
+        variable_count=_count(Variable.objects.all()),
+        deployment_count=_count(deploying()),
+    )
 
 
-def _count(model: type[Any]) -> Coalesce:
-    of_one = model.objects.filter(environment=OuterRef("pk")).order_by().values("environment")
+def _count(rows: QuerySet[Any]) -> Coalesce:
+    of_one = rows.filter(environment=OuterRef("pk")).order_by().values("environment")
     return Coalesce(Subquery(of_one.annotate(count=Count("pk")).values("count"), output_field=IntegerField()), 0)
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from ci.web import badge, environments, job, run, runners, runs, secrets, variables, workflows
+from ci.web import badge, deployments, environments, job, run, runners, runs, secrets, variables, workflows
 
 _run: list[URLPattern | URLResolver] = [
     path("", run.run, name="run"),
@@ -43,6 +43,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/secrets/", secrets.owner_secrets, name="owner_secrets"),
     path("settings/variables/", variables.owner_variables, name="owner_variables"),
     path("<str:owner>/<str:name>/actions/", include(_actions)),
+    path("<str:owner>/<str:name>/deployments/", deployments.deployments, name="deployments"),
     path("<str:owner>/<str:name>/settings/environments/", include(_environments)),
     path("<str:owner>/<str:name>/settings/runners/", runners.runners, name="runners"),
     path("<str:owner>/<str:name>/settings/secrets/", secrets.secrets, name="secrets"),

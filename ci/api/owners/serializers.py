@@ -187,6 +187,8 @@ class JobShape(serializers.ModelSerializer[Job]):
             "needs",
             "uses",
             "environment",
+            "environment_url",
+            "deploys",
             "runs_on",
             "state",
             "conclusion",

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from ci.api.owners import environments, jobs, members, repositories, runners, runs, values, workflows
+from ci.api.owners import deployments, environments, jobs, members, repositories, runners, runs, values, workflows
 
 _values: list[URLPattern | URLResolver] = [
     path("secrets", values.SecretsView.as_view()),
@@ -46,6 +46,7 @@ _repository: list[URLPattern | URLResolver] = [
     path("jobs/<row_id:job_id>/logs", jobs.JobLogsView.as_view()),
     path("jobs/<row_id:job_id>/cancel", jobs.JobCancelView.as_view()),
     path("jobs/<row_id:job_id>/rerun", jobs.JobRerunView.as_view()),
+    path("deployments", deployments.DeploymentsView.as_view()),
     path("environments", environments.EnvironmentsView.as_view(), {"scope": "repository"}),
     path("", include(_environments), {"scope": "environment"}),
     path("", include([*_values, *_runners]), {"scope": "repository"}),
