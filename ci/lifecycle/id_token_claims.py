@@ -4,13 +4,10 @@ Source of the claims: GitHub docs, "OpenID Connect reference". All values but th
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 
-from ci.lifecycle import contexts
-from ci.models import Job, Run
-from forge.git import bare
+from ci.lifecycle import contexts, job_workflow
+from ci.models import Job
 from forge.models import Repository
 
 # Of the `github` context, under the same names.
@@ -61,20 +58,6 @@ def _subject(job: Job) -> str:
 
 def _job_workflow(job: Job) -> dict[str, str]:
     """The file that the job stands in: of a called workflow that one, else the run's own."""
-    run = job.run
-    called: dict[str, Any] = job.parent.definition["called"] if job.parent is not None else {}
-    path = called.get("path") or run.workflow_path
-    if not called.get("repository"):
-        return {"job_workflow_ref": f"{run.repository}/{path}@{run.ref}", "job_workflow_sha": run.sha}
-    return {"job_workflow_ref": _elsewhere(run, called["repository"], path, str(called["ref"]))}
-
-
-def _elsewhere(run: Run, name: str, path: str, ref: str) -> str:
-    """A file of another repository, by the repository's own spelling and the whole name of the ref."""
-    owner, _, short = name.partition("/")
-    repository = Repository.objects.filter(owner__username__iexact=owner, name__iexact=short).first()
-    if repository is None:
-        return f"{name}/{path}@{ref}"
-    whole = [f"refs/heads/{ref}", f"refs/tags/{ref}"]  # in the order in which the file was looked for
-    found = bare.refs_at(repository, whole)
-    return f"{repository}/{path}@{next((full for full in whole if found[full]), ref)}"
+    file = job_workflow.of(job)
+    found = {"job_workflow_ref": file.file_ref}
+    return {**found, "job_workflow_sha": file.sha} if file.sha else found

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from ci.lifecycle import contexts, id_tokens
+from ci.lifecycle import contexts, id_tokens, job_workflow
 from ci.lifecycle.scopes import by_key, results
 from ci.models import Job, Log
 
@@ -49,6 +49,7 @@ def build(job: Job, token: str) -> dict[str, Any]:
             "vars": contexts.variables(run.repository, job.environment),
             "secrets": secrets,
             "inputs": contexts.inputs(job),
+            "job": job_workflow.context(job),
         },
         "actions_sources": settings.ACTIONS_SOURCES,
         "id_token": {"request_url": asking.url, "request_token": asking.token} if asking else None,

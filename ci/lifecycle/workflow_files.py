@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -26,8 +27,9 @@ Loaded = Document | tuple[Problem, ...]
 def load_all(repository: Repository, sha: str) -> dict[str, Loaded]:
     """Each workflow file of a commit by its path: the document, or what is wrong with it."""
     own = read(repository, sha)
-    files = {**own, **_called_elsewhere(repository, own)}
-    return {_storable(path): _load(path, files) for path in own}
+    elsewhere = _called_elsewhere(repository, own)
+    files = {**own, **{key: file.text for key, file in elsewhere.items()}}
+    return {_storable(path): _load(path, files, elsewhere) for path in own}
 
 
 def read(repository: Repository, sha: str) -> dict[str, bytes]:
@@ -45,15 +47,36 @@ def load_one(repository: Repository, sha: str, path: str) -> Document | None:
     own = read(repository, sha)
     if path not in own:
         return None
-    return load(path, {**own, **_called_elsewhere(repository, {path: own[path]})}, options=OPTIONS)
+    elsewhere = _called_elsewhere(repository, {path: own[path]})
+    document = load(path, {**own, **{key: file.text for key, file in elsewhere.items()}}, options=OPTIONS)
+    _note_commits(document.jobs, elsewhere)
+    return document
 
 
-def _called_elsewhere(repository: Repository, own: Mapping[str, bytes]) -> dict[str, bytes]:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A workflow file of another repository, and the commit it was found at."""
+
+    text: bytes
+    sha: str
+
+
+def _note_commits(jobs: Mapping[str, dict[str, Any]], elsewhere: Mapping[str, _File]) -> None:
+    """Put the commit of each called file of another repository beside its ref, which may move on."""
+    for job in jobs.values():
+        called = job.get("called")
+        if called is not None:
+            if called["key"] in elsewhere:
+                called["sha"] = elsewhere[called["key"]].sha
+            _note_commits(called["jobs"], elsewhere)
+
+
+def _called_elsewhere(repository: Repository, own: Mapping[str, bytes]) -> dict[str, _File]:
     """The files of other repositories that these files call, directly or through others, by the key `load` wants.
 
     What is missing or may not be read is left out: `load` then says where it is named.
     """
-    found: dict[str, bytes] = {}
+    found: dict[str, _File] = {}
     open_files: list[tuple[uses.Reference | None, bytes]] = [(None, text) for text in own.values()]
     while open_files and len(found) <= MAX_CALLED:
         caller, text = open_files.pop()
@@ -67,11 +90,11 @@ def _called_elsewhere(repository: Repository, own: Mapping[str, bytes]) -> dict[
             called = _file_of(repository, reference)
             if called is not None:
                 found[reference.key] = called
-                open_files.append((reference, called))
+                open_files.append((reference, called.text))
     return found
 
 
-def _file_of(caller: Repository, reference: uses.Reference) -> bytes | None:
+def _file_of(caller: Repository, reference: uses.Reference) -> _File | None:
     """A public repository's, or for a private caller one of the same owner: pages and logs of a public caller's runs
     would show a private file to everybody. Source: GitHub docs, "Reusable workflows", access."""
     owner, _, name = str(reference.repository).partition("/")
@@ -82,9 +105,10 @@ def _file_of(caller: Repository, reference: uses.Reference) -> bytes | None:
     if sha is None:
         return None
     try:
-        return bare.blob(repository, sha, reference.path, max_bytes=bare.MAX_FILE + 1)
+        text = bare.blob(repository, sha, reference.path, max_bytes=bare.MAX_FILE + 1)
     except bare.BlobTooLarge:
         return None
+    return None if text is None else _File(text, sha)
 
 
 def _may_call(caller: Repository, called: Repository) -> bool:
@@ -97,13 +121,15 @@ def _storable(path: str) -> str:
     return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def _load(path: str, files: Mapping[str, bytes]) -> Loaded:
+def _load(path: str, files: Mapping[str, bytes], elsewhere: Mapping[str, _File]) -> Loaded:
     if _storable(path) != path:
         return (Problem(_storable(path), 0, 0, "The name of the file is not UTF-8. Rename it"),)
     try:
-        return load(path, files, options=OPTIONS)
+        document = load(path, files, options=OPTIONS)
     except WorkflowErrors as errors:
         return errors.problems
+    _note_commits(document.jobs, elsewhere)
+    return document
 
 
 @transaction.atomic

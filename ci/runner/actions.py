@@ -13,7 +13,8 @@ from ci.runner.console import Console
 from ci.runner.control import Guard
 from ci.runner.git import Git, GitError, safe_ref
 from ci.runner.metadata import Action, MetadataError, load
-from ci.runner.session import Session, StepFailure
+from ci.runner.payload import mapping
+from ci.runner.session import Place, Session, StepFailure
 from ci.runner.workspace import remove
 
 FETCH_SECONDS = 300.0
@@ -68,17 +69,15 @@ class Actions:
             return not guard.state()
         return False
 
-    def find(self, uses: str, *, console: Console, guard: Guard) -> Action:
-        """The action, fetched where needed. Raises StepFailure."""
+    def find(self, uses: str, *, place: Place, console: Console, guard: Guard) -> Action:
+        """The action that a step of the action at `place` names, fetched where needed. Raises StepFailure."""
         try:
             if uses.startswith("docker://"):
                 raise StepFailure(f"'{uses[:200]}' is a container action, which this runner does not support yet")
             if uses.startswith("./") or uses == ".":
                 return self._local(uses)
             if uses.startswith("$/"):
-                github = self._session.payload.github
-                sha = str(github.get("workflow_sha") or github.get("sha"))
-                uses = f"{github.get('repository')}/{uses.removeprefix('$/')}@{sha}"
+                uses = self._of_its_own_repository(uses.removeprefix("$/"), place)
             reference = Reference.read(uses)
             folder = self._repository(reference, console=console, guard=guard)
             inner = (folder / reference.path).resolve()
@@ -87,6 +86,17 @@ class Actions:
             return load(inner, label=uses, repository=reference.repository, ref=reference.ref)
         except MetadataError as error:
             raise StepFailure(str(error)) from error
+
+    def _of_its_own_repository(self, path: str, place: Place) -> str:
+        """`$/`: of the repository and commit that the action with this step came from, else of the workflow file that
+        the job stands in, which in a called workflow may be another repository's."""
+        if place.repository:
+            return f"{place.repository}/{path}@{place.ref}"
+        payload = self._session.payload
+        job = mapping(payload.contexts.get("job"))
+        repository = job.get("workflow_repository") or payload.github.get("repository")
+        sha = job.get("workflow_sha") or payload.github.get("workflow_sha") or payload.github.get("sha")
+        return f"{repository}/{path}@{sha}"
 
     def _local(self, uses: str) -> Action:
         workspace = self._session.workspace

@@ -47,7 +47,10 @@ class Console:
 
     def begin(self) -> None:
         self._state, self._started_at, self._first = "running", now(), self._log.end
-        self.announce()
+        if self.number == 1:  # the set-up may be done again elsewhere, what follows may not
+            self.announce()
+        else:
+            self._log.begin(self.report())
 
     def end(self, conclusion: str) -> None:
         if self._started_at is None:

@@ -53,6 +53,8 @@ class LogStream:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = threading.Event()
+        self._hurry = threading.Event()
+        self._begun = threading.Event()
         self._full = False
         self._give_up_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
@@ -82,11 +84,25 @@ class LogStream:
             self._steps[state["number"]] = state
         self._wake.set()
 
+    def begin(self, state: dict[str, Any]) -> None:
+        """Report that a step of the workflow's own begins; of the job's first one, wait until the forge knows it.
+
+        Only then may its program run. A job whose steps had not begun goes to another runner when this one is lost,
+        and what the program does would be done twice. Returns early once the job is over.
+        """
+        self.step(state)
+        if not self._begun.is_set():
+            self._hurry.set()
+        while not self._begun.wait(0.1):
+            if self._control.over or not self._thread.is_alive():
+                return
+
     def close(self, *, patience: float | None = None) -> None:
         """Send what is left. Returns early once the job is abandoned, or after `patience` seconds."""
         if patience is not None:
             self._give_up_at = time.monotonic() + patience
         self._closing.set()
+        self._hurry.set()
         self._wake.set()
         while self._thread.is_alive() and not self._stop():
             self._thread.join(0.1)
@@ -103,11 +119,11 @@ class LogStream:
     def _run(self) -> None:
         while not self._stop():
             self._wake.wait(1.0)
-            if not self._closing.is_set():
-                self._closing.wait(GATHER_SECONDS)
+            self._hurry.wait(GATHER_SECONDS)
             # Read before the work, so that nothing written meanwhile is forgotten.
             last = self._closing.is_set()
             self._wake.clear()
+            self._hurry.clear()
             try:
                 self._send_lines()
                 self._send_steps()
@@ -118,6 +134,7 @@ class LogStream:
                     self._control.abandon(str(error))
                     return
                 self._report(f"{self._path}: {error}")
+                self._begun.set()  # refused for good: to wait on would be to wait for ever
             if last:
                 return
 
@@ -168,6 +185,8 @@ class LogStream:
             portion.append(steps[number])
         if portion:
             self._patch(portion)
+        if any(number > 1 and step["state"] != "pending" for number, step in steps.items()):
+            self._begun.set()
 
     def _patch(self, steps: list[dict[str, Any]]) -> None:
         try:

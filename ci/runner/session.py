@@ -126,6 +126,7 @@ class Session:
         self._processes = 0
         self.next_files()
         self._given = _given(payload)
+        self._job = mapping(payload.contexts.get("job"))
         self._secrets = dict(payload.secrets)
         self._github = {
             **payload.github,
@@ -189,7 +190,7 @@ class Session:
             **self._given,
             "github": self.github(scope, action=action, place=place),
             "env": ExactNames({**self.env, **scope.env, **(env or {})}),
-            "job": {"status": self.status},
+            "job": {**self._job, "status": self.status},
             "steps": scope.steps,
             "runner": self.runner,
         }

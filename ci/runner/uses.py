@@ -86,7 +86,7 @@ class Uses:
             uses = str(step.get("uses") or "")
             if not uses or uses.startswith(".") or self._actions.builtin_checkout(uses, console=console, guard=guard):
                 continue
-            action = self._actions.find(uses, console=console, guard=guard)
+            action = self._actions.find(uses, place=scope.place, console=console, guard=guard)
             if action.is_composite:
                 self._composites.add(uses)
                 inner = Scope(trail=(*scope.trail, str(step["id"])), place=_place(action))
@@ -129,7 +129,7 @@ class Uses:
             raise StepFailure(f"'{uses[:200]}': actions are nested more than {MOST_NESTED} deep")
         if self._actions.builtin_checkout(uses, console=console, guard=guard):
             return self._checkout(scope, step, env, console=console, guard=guard)
-        action = self._actions.find(uses, console=console, guard=guard)
+        action = self._actions.find(uses, place=scope.place, console=console, guard=guard)
         inputs = self._inputs(action.inputs, scope, step, env, console=console)
         self._show(uses, inputs, {**self._session.env, **scope.env, **env}, console)
         if action.is_composite:

@@ -358,3 +358,35 @@ def test_a_call_cancelled_while_it_waits_takes_its_jobs_along(playground: Playgr
     }
     first.refresh_from_db()
     assert first.conclusion == "cancelled"
+
+
+def test_a_job_knows_the_file_and_the_commit_it_stands_in(playground: Playground) -> None:
+    library = playground.make_repository(name="library", private=False)
+    callee = "on: workflow_call\njobs: {inner: {runs-on: linux, steps: [{run: echo}]}}"
+    pushed = playground.push({CALLED: callee}, repository=library, plan=False)
+    caller = f"""
+        on: push
+        jobs:
+          own: {{runs-on: linux, steps: [{{run: echo}}]}}
+          call: {{needs: own, uses: Alice/Library/{CALLED}@main}}
+    """
+    run = push(playground, caller)
+    playground.push({CALLED: callee + " # later"}, repository=library, plan=False)
+    runner = playground.runner()
+    own = playground.assigned(runner).begin()
+    own.complete()
+    inner = playground.assigned(runner)
+    assert own.payload["contexts"]["job"] == {
+        "check_run_id": own.job.pk,
+        "workflow_ref": f"alice/widgets/{WORKFLOW}@refs/heads/main",
+        "workflow_sha": run.sha,
+        "workflow_repository": "alice/widgets",
+        "workflow_file_path": WORKFLOW,
+    }
+    assert inner.payload["contexts"]["job"] == {
+        "check_run_id": inner.job.pk,
+        "workflow_ref": f"alice/library/{CALLED}@refs/heads/main",
+        "workflow_sha": pushed.after,
+        "workflow_repository": "alice/library",
+        "workflow_file_path": CALLED,
+    }

@@ -167,7 +167,7 @@ def test_a_job_of_a_called_workflow_names_the_file_it_stands_in(playground: Play
             runs-on: linux
             steps: [{run: echo}]
     """
-    playground.push({".github/workflows/inner.yml": called}, repository=library, plan=False)
+    pushed = playground.push({".github/workflows/inner.yml": called}, repository=library, plan=False)
     playground.push({".github/workflows/local.yml": called})
     calling = """
         on: push
@@ -187,7 +187,7 @@ def test_a_job_of_a_called_workflow_names_the_file_it_stands_in(playground: Play
         "alice/widgets/.github/workflows/local.yml@refs/heads/main",
         "alice/library/.github/workflows/inner.yml@refs/heads/main",
     ]
-    assert [one.get("job_workflow_sha") for one in said] == [run.sha, None]
+    assert [one["job_workflow_sha"] for one in said] == [run.sha, pushed.after]
     assert {one["workflow_ref"] for one in said} == {f"alice/widgets/{WORKFLOW}@refs/heads/main"}
 
 

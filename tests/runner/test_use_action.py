@@ -343,3 +343,21 @@ def test_a_step_env_that_breaks_does_not_keep_always_steps_of_a_composite_action
     job = runners.run(server.add([local({"action.yml": action}), {"name": "x", "uses": "./"}]))
     assert "but-that" in job.lines_of("x") and "not-this" not in job.lines_of("x")
     assert job.conclusions()["x"] == "failure"
+
+
+def test_a_dollar_names_the_repository_of_the_file_with_the_step(
+    server: FakeServer, runners: Runners, repository: Repository
+) -> None:
+    assert server.repositories is not None
+    say = (
+        COMPOSITE
+        + "    - {shell: bash, run: 'echo said by %s ${{ job.workflow_repository }} ${{ job.check_run_id }}'}\n"
+    )
+    other = Repository(server.repositories, "octo/other")
+    other.commit({"say/action.yml": say % "other", "ask/action.yml": COMPOSITE + "    - uses: $/say\n"}, tag="v1")
+    commit = repository.commit({"say/action.yml": say % "actions"})
+    identity = {"workflow_repository": "octo/actions", "workflow_sha": commit, "check_run_id": 7}
+    steps = [{"name": "mine", "uses": "$/say"}, {"name": "theirs", "uses": "octo/other/ask@v1"}]
+    job = runners.run(server.add(steps, contexts={"job": identity}))
+    assert "said by actions octo/actions 7" in job.lines_of("mine"), job.text
+    assert "said by other octo/actions 7" in job.lines_of("theirs")

@@ -186,7 +186,7 @@ class FetchResponse(serializers.Serializer[Any]):
     job = ClaimedJob()
     workflow = ClaimedWorkflow()
     definition = serializers.DictField(help_text="The job as its workflow file has it, expressions unevaluated.")
-    contexts = serializers.DictField(help_text="github, needs, matrix, strategy, vars, secrets, inputs.")
+    contexts = serializers.DictField(help_text="github, needs, matrix, strategy, vars, secrets, inputs, job.")
     actions_sources = serializers.ListField(child=serializers.URLField())
     id_token = IdTokenRequest(
         allow_null=True,
