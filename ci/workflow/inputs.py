@@ -1,13 +1,13 @@
-"""Which typed values does a workflow_dispatch get from what a person or the API gave?"""
+"""Which typed values does a workflow_dispatch, or a workflow_call planned alone, get from what was given?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ci.workflow.expressions import to_string
 from ci.workflow.storable import UNSTORABLE
-from ci.workflow.workflow import Workflow
+from ci.workflow.workflow import Definition, Workflow
 
 MAX_INPUTS = 25
 MAX_PAYLOAD = 65_535
@@ -25,7 +25,29 @@ class InputErrors(ValueError):
 def dispatch_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str, Any]:
     """The `inputs` context of a workflow_dispatch: booleans are bool, numbers int or float, the rest str. Names compare
     without case. Raises InputErrors for unknown, missing, ill-typed or (65,535 characters in all) too long values."""
-    wanted = {name.casefold(): name for name in workflow.dispatch_inputs}
+    return _inputs(workflow.dispatch_inputs, given)
+
+
+def call_inputs(
+    workflow: Workflow, given: Mapping[str, object], evaluate: Callable[[object], object]
+) -> dict[str, Any]:
+    """As `dispatch_inputs`, of a workflow_call: what a caller would hand in. `evaluate` is given each default, which
+    may be an expression there."""
+    declared = (workflow.on.get("workflow_call") or {}).get("inputs") or {}
+    known = {
+        name: {
+            "type": definition["type"],
+            "required": definition.get("required", False),
+            "default": evaluate(definition.get("default")),
+            "options": [],
+        }
+        for name, definition in declared.items()
+    }
+    return _inputs(known, given)
+
+
+def _inputs(declared: Mapping[str, Definition], given: Mapping[str, object]) -> dict[str, Any]:
+    wanted = {name.casefold(): name for name in declared}
     values: dict[str, object] = {}
     errors: dict[str, str] = {}
     for name, value in given.items():
@@ -37,7 +59,7 @@ def dispatch_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str
     if sum(len(to_string(value)) for value in values.values()) > MAX_PAYLOAD:
         raise InputErrors({"": f"The inputs are too long: at most {MAX_PAYLOAD} characters in all"})
     result: dict[str, Any] = {}
-    for name, definition in workflow.dispatch_inputs.items():
+    for name, definition in declared.items():
         try:
             result[name] = _value(definition, values.get(name))
         except ValueError as error:

@@ -105,6 +105,50 @@ def test_plan_takes_inputs(project: Path) -> None:
     assert outcomes["deep"] == "runs"
 
 
+REUSABLE = """
+    on:
+      workflow_call:
+        inputs:
+          level: {type: string, required: true}
+          legs: {type: number, default: 2}
+          where: {type: string, default: "${{ github.ref_name }}"}
+          deep: {type: boolean}
+    run-name: ${{ inputs.level }} at ${{ inputs.where }}
+    jobs:
+      a:
+        strategy: {matrix: {leg: "${{ fromJSON(inputs.legs == 2 && '[1, 2]' || '[1]') }}"}}
+        runs-on: ${{ inputs.level }}
+        steps: [{run: echo}]
+      b: {if: inputs.deep, runs-on: linux, steps: [{run: echo}]}
+"""
+
+
+def test_plan_takes_the_inputs_of_a_reusable_workflow(project: Path) -> None:
+    (project / "reusable.yml").write_text(textwrap.dedent(REUSABLE))
+    words = ("plan", project / "reusable.yml", "--event", "workflow_call", "--json", "--inputs", "LEVEL=high")
+    shown = json.loads(run(*words, "deep=true"))
+    assert (shown["triggered"], shown["run_name"]) == (True, "high at main")
+    rows = [(job["name"], job["outcome"], job["labels"]) for job in shown["jobs"]]
+    assert rows == [("a (1)", "runs", ["high"]), ("a (2)", "runs", ["high"]), ("b", "runs", ["linux"])]
+    shorter = json.loads(run(*words, "legs=1"))
+    assert [(job["name"], job["outcome"]) for job in shorter["jobs"]] == [("a (1)", "runs"), ("b", "skipped")]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "level: A value is required"),
+        (["--inputs", "level=x", "legs=two"], "legs: Write a number"),
+        (["--inputs", "level=x", "deep=maybe"], "deep: Write true or false"),
+        (["--inputs", "level=x", "more=1"], "more: Unexpected input"),
+    ],
+)
+def test_inputs_of_a_reusable_workflow_that_do_not_fit_are_said(project: Path, words: list[str], message: str) -> None:
+    (project / "reusable.yml").write_text(textwrap.dedent(REUSABLE))
+    with pytest.raises(CommandError, match=message):
+        run("plan", project / "reusable.yml", "--event", "workflow_call", *words)
+
+
 def test_plan_takes_the_branches_and_the_repository_from_the_payload(project: Path) -> None:
     (project / "pr.yml").write_text(
         "on: {pull_request: {branches: [main]}}\nrun-name: ${{ github.head_ref }} to ${{ github.base_ref }}\n"
@@ -124,7 +168,8 @@ def test_plan_takes_the_branches_and_the_repository_from_the_payload(project: Pa
         (["--event", "pusch"], "There is no event pusch. Use one of: .*push"),
         (["--event", "workflow_dispatch", "--inputs", "level=huge"], "level"),
         (["--event", "workflow_dispatch", "--inputs", "level"], "NAME=VALUE"),
-        (["--inputs", "level=low"], "workflow_dispatch"),
+        (["--inputs", "level=low"], "--inputs belongs to --event workflow_dispatch or workflow_call; push has none"),
+        (["--event", "workflow_call", "--inputs", "level=low"], "has no workflow_call under 'on:'"),
         (["--payload", "/nowhere.json"], "cannot be read"),
     ],
 )

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ci.workflow import Event, InputErrors, PlanError, Workflow, WorkflowErrors, load
 from ci.workflow.document.events import EVENTS
-from ci.workflow.inputs import dispatch_inputs, payload
+from ci.workflow.expressions import ExpressionError, render
+from ci.workflow.inputs import call_inputs, dispatch_inputs, payload
 from ci.workflow.preview import Preview, preview
 
 FOLDER = Path(".github/workflows")
@@ -31,7 +32,9 @@ class Command(BaseCommand):
         plan.add_argument("file", metavar="FILE")
         plan.add_argument("--event", default="push", help="its name (default: push)")
         plan.add_argument("--ref", default="main", help="branch, tag or full ref (default: main)")
-        plan.add_argument("--inputs", nargs="*", default=[], metavar="NAME=VALUE", help="of a workflow_dispatch")
+        plan.add_argument(
+            "--inputs", nargs="*", default=[], metavar="NAME=VALUE", help="of workflow_dispatch or workflow_call"
+        )
         plan.add_argument("--changed", nargs="*", metavar="PATH", help="changed paths, for path filters")
         plan.add_argument("--payload", metavar="FILE", help="the event's payload as JSON")
         plan.add_argument("--json", action="store_true")
@@ -138,22 +141,40 @@ def _event(document: Workflow, options: Mapping[str, Any]) -> Event:
         raise CommandError(f"There is no event {name}. Use one of: {', '.join(EVENTS)}.")
     full = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
     body = _payload(options["payload"])
-    inputs: dict[str, Any] = {}
-    if name == "workflow_dispatch":
-        try:
-            inputs = dispatch_inputs(document, dict(_pair(text) for text in options["inputs"]))
-        except InputErrors as errors:
-            raise CommandError(f"The inputs do not fit. {errors}") from None
-        body = {"inputs": payload(inputs), **body}
-    elif options["inputs"]:
-        raise CommandError("--inputs belongs to --event workflow_dispatch.")
     body.setdefault("ref", full)
     short = full.removeprefix("refs/heads/").removeprefix("refs/tags/")
     github = {"event_name": name, "event": body, "ref": full, "ref_name": short, "sha": "0" * 40, "actor": "you"}
     github |= {"ref_type": "tag" if full.startswith("refs/tags/") else "branch", "workflow": document.name}
     github |= _told(body)
+    inputs = _inputs(document, github, options)
+    if name == "workflow_dispatch":
+        body.setdefault("inputs", payload(inputs))
     changed = options["changed"]
     return Event(name, github, changed_paths=tuple(changed) if changed is not None else None, inputs=inputs)
+
+
+def _inputs(document: Workflow, github: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Typed as for a real dispatch or call, defaults filled in."""
+    name = options["event"]
+    given = dict(_pair(text) for text in options["inputs"])
+    if name not in ("workflow_dispatch", "workflow_call"):
+        if given:
+            raise CommandError(f"--inputs belongs to --event workflow_dispatch or workflow_call; {name} has none.")
+        return {}
+    if given and name not in document.on:
+        raise CommandError(f"--inputs has nothing to fill: {document.path} has no {name} under 'on:'.")
+
+    def evaluated(default: object) -> object:
+        return render(default, {"github": github, "inputs": {}, "vars": {}}) if isinstance(default, str) else default
+
+    try:
+        if name == "workflow_dispatch":
+            return dispatch_inputs(document, given)
+        return call_inputs(document, given, evaluated)
+    except InputErrors as errors:
+        raise CommandError(f"The inputs do not fit. {errors}") from None
+    except ExpressionError as error:
+        raise CommandError(f"The default of an input cannot be evaluated. {error}") from None
 
 
 def _told(body: Mapping[str, Any]) -> dict[str, Any]:
