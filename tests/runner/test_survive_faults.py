@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,35 @@ def test_a_job_lost_before_its_acknowledgement_is_dropped(server: FakeServer, ru
     process = runners.start()
     assert process.wait(20) == 0
     assert not (runners.folder / "ran").exists() and job.completions == 0
+
+
+def test_no_program_runs_before_the_forge_knows_that_a_step_has_begun(
+    server: FakeServer, runners: Runners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runner that is lost before that has its job run elsewhere: nothing of it may have happened here."""
+    ran = runners.folder / "ran"
+    job = server.add([{"if": "false", "run": "exit 1"}, {"run": f"touch {ran}"}])
+    take, ran_before = server._steps, []
+
+    def take_slowly(found: FakeJob, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        begun = any(step["number"] > 1 and step["state"] != "pending" for step in body["steps"])
+        if begun and not ran_before:
+            time.sleep(1.0)  # time enough for a program that does not wait
+            ran_before.append(ran.exists())
+        return take(found, body)
+
+    monkeypatch.setattr(server, "_steps", take_slowly)
+    runners.run(job)
+    assert ran_before == [False] and ran.exists()
+
+
+def test_a_job_taken_away_before_the_forge_knew_of_a_step_runs_no_program(server: FakeServer, runners: Runners) -> None:
+    ran = runners.folder / "ran"
+    job = server.add([{"run": f"touch {ran}"}])
+    server.faults += [(f"{job.id}/steps", 503)] * 3 + [(f"{job.id}/steps", 401)]
+    process = runners.start()
+    assert process.wait(30) == 0
+    assert not ran.exists() and job.completions == 0
 
 
 # --- the spool ---------------------------------------------------------------------------------------------------
