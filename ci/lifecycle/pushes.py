@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -122,7 +123,11 @@ def _described(run: Run) -> list[str]:
     if run.conclusion == RunConclusion.STARTUP_FAILURE:
         problems = [f"  {_where(problem)}: {problem['message']}" for problem in run.problems]
         return [f"Workflow {run.workflow_path} cannot run: {url}", *problems]
-    return [f"Workflow {run.workflow_name} #{run.number} started: {url}"]
+    notices = [
+        f"  {_where(asdict(notice))}: {notice.message}"
+        for notice in workflow_files.notices(run.repository, run.sha, run.workflow_path)
+    ]
+    return [f"Workflow {run.workflow_name} #{run.number} started: {url}", *notices]
 
 
 def _where(problem: dict[str, Any]) -> str:

@@ -53,6 +53,15 @@ def load_one(repository: Repository, sha: str, path: str) -> Document | None:
     return document
 
 
+def notices(repository: Repository, sha: str, path: str) -> tuple[Problem, ...]:
+    """What a workflow file asks for that is accepted but not done by every runner; of a broken or missing one none."""
+    try:
+        document = load_one(repository, sha, path)
+    except WorkflowErrors:
+        return ()
+    return document.notices if document is not None else ()
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     """A workflow file of another repository, and the commit it was found at."""

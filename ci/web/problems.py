@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from ci.lifecycle.workflow_files import notices
 from ci.models import Run, Workflow
 from forge.git import bare
 from forge.models import Repository
@@ -30,11 +32,20 @@ def marked_problems(run: Run) -> list[dict[str, Any]]:
 
 def marked_file(repository: Repository, workflow: Workflow) -> list[dict[str, Any]]:
     """The problems of the file as the default branch has it now."""
-    if not workflow.problems:
+    return mark(repository, _head(repository), workflow.problems) if workflow.problems else []
+
+
+def marked_notices(repository: Repository, workflow: Workflow) -> list[dict[str, Any]]:
+    """What that file asks for that not every runner does; those of another repository's files are for its readers."""
+    if workflow.problems or not workflow.on_default_branch:
         return []
-    return mark(
-        repository, bare.resolve(repository, f"refs/heads/{repository.default_branch}") or "", workflow.problems
-    )
+    sha = _head(repository)
+    found = [asdict(one) for one in notices(repository, sha, workflow.path) if "@" not in one.path] if sha else []
+    return mark(repository, sha, found)
+
+
+def _head(repository: Repository) -> str:
+    return bare.resolve(repository, f"refs/heads/{repository.default_branch}") or ""
 
 
 def mark(repository: Repository, sha: str, problems: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from ci.models import Schedule, Workflow
 from ci.web.dispatch_form import DispatchForm
 from ci.web.filters import RunFilters
 from ci.web.pages import around, paged, tell
-from ci.web.problems import marked_file
+from ci.web.problems import marked_file, marked_notices
 from ci.web.runs import known_workflows, listed
 from forge.access import can_write
 from forge.git import bare
@@ -100,6 +100,7 @@ def _page(request: HttpRequest, repository: Repository, found: Workflow) -> dict
         page_obj=paged(request, filters.apply(listed(repository).filter(workflow=found))),
         schedules=list(Schedule.objects.filter(workflow=found)[:50]),
         problems=marked_file(repository, found),
+        notices=marked_notices(repository, found),
         never_fired=never_fired(found.events),
         may_switch=may_write,
         may_dispatch=dispatched and found.enabled and may_write,

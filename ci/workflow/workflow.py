@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci.workflow.document.nodes import Mapping as MappingNode
+from ci.workflow.document.notices import notices
+from ci.workflow.problems import Problem
 
 Definition = dict[str, Any]
 
@@ -38,6 +40,11 @@ class Workflow:
     dispatch_inputs: Mapping[str, Definition]
     source: MappingNode = field(repr=False, compare=False)
     sources: Mapping[str, MappingNode] = field(repr=False, compare=False)
+
+    @property
+    def notices(self) -> tuple[Problem, ...]:
+        """What the files ask for that is accepted, but that not every runner does; at most ten."""
+        return notices(self.sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,3 +164,12 @@ def test_other_branches_schedule_nothing(playground: Playground) -> None:
     cron = "on: {schedule: [{cron: '0 3 * * *'}]}\njobs: {a: {runs-on: linux, steps: [{run: echo}]}}"
     playground.push({WORKFLOW: cron}, branch="feature")
     assert not Schedule.objects.exists()
+
+
+def test_the_person_is_told_what_a_started_workflow_needs_of_its_runner(playground: Playground) -> None:
+    pushed = playground.push({WORKFLOW: "on: push\njobs:\n  a:\n    runs-on: linux\n    container: node:20\n"})
+    started, notice = pushes.report([pushed.pk])
+    assert " #1 started: " in started
+    assert notice == (
+        f"  {WORKFLOW}:5:5: The bundled runner cannot start containers: this job needs a runner that has Docker"
+    )

@@ -72,7 +72,41 @@ def test_check_speaks_json(project: Path) -> None:
     with pytest.raises(CommandError):
         call_command("workflow", "check", str(bad), "--json", stdout=out)
     (problem,) = json.loads(out.getvalue())
-    assert (problem["line"], problem["column"]) == (1, 1)
+    assert (problem["line"], problem["column"], problem["level"]) == (1, 1, "problem")
+
+
+NOTED = """
+    on: {push: , issues: {types: [opened]}}
+    jobs:
+      build:
+        runs-on: linux
+        container: node:20
+        steps: [{run: npm test}]
+"""
+
+
+def test_check_says_what_not_every_runner_or_no_event_here_does(project: Path) -> None:
+    (project / "noted.yml").write_text(textwrap.dedent(NOTED))
+    docker = "The bundled runner cannot start containers: this job needs a runner that has Docker"
+    issues = "This server does not fire issues yet: it does not start the workflow"
+    assert run("check", project / "noted.yml").splitlines() == [
+        f".github/workflows/noted.yml:2:14: notice: {issues}",
+        f".github/workflows/noted.yml:6:5: notice: {docker}",
+        "1 file checked, no problem found.",
+    ]
+    found = json.loads(run("check", project / "noted.yml", "--json"))
+    path = ".github/workflows/noted.yml"
+    assert found == [
+        {"path": path, "line": 2, "column": 14, "message": issues, "level": "notice"},
+        {"path": path, "line": 6, "column": 5, "message": docker, "level": "notice"},
+    ]
+
+
+@pytest.mark.parametrize(("on", "column"), [("issues", 5), ("[push, issues]", 12)])
+def test_check_finds_an_event_that_is_never_fired_in_every_form_of_on(project: Path, on: str, column: int) -> None:
+    (project / "noted.yml").write_text(f"on: {on}\njobs: {{a: {{runs-on: x, steps: [{{run: a}}]}}}}\n")
+    (notice,) = json.loads(run("check", project / "noted.yml", "--json"))
+    assert (notice["line"], notice["column"]) == (1, column)
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

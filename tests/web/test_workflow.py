@@ -57,6 +57,17 @@ def test_it_shows_what_is_wrong_with_the_file(alice: Client, playground: Playgro
     assert '<li data-number="6" class="marked">    stepz: &lt;script&gt;</li>' in text
 
 
+def test_it_shows_what_the_file_needs_of_its_runner(alice: Client, playground: Playground) -> None:
+    playground.push({FILE: "name: Release\non: push\njobs:\n  a:\n    runs-on: linux\n    container: <node>\n"})
+    text = text_of(alice)
+    assert "What to know of the file on main" in text and "Problems in the file" not in text
+    assert "The bundled runner cannot start containers: this job needs a runner that has Docker" in text
+    assert "release.yml:6:5" in text
+    assert '<li data-number="6" class="marked">    container: &lt;node&gt;</li>' in text
+    playground.push({FILE: RELEASE})
+    assert "What to know of the file" not in text_of(alice)
+
+
 def test_its_form_has_a_field_for_each_input(alice: Client, playground: Playground) -> None:
     playground.push({FILE: RELEASE})
     text = text_of(alice)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping as Given
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ci.workflow import Event, InputErrors, PlanError, Workflow, WorkflowErrors, load
+from ci.lifecycle.fired_events import never_fired
+from ci.workflow import Event, InputErrors, PlanError, Problem, Workflow, WorkflowErrors, load
 from ci.workflow.document.events import EVENTS
+from ci.workflow.document.nodes import Mapping, Node, Scalar, Sequence
 from ci.workflow.expressions import ExpressionError, render
 from ci.workflow.inputs import call_inputs, dispatch_inputs, payload
 from ci.workflow.preview import Preview, preview
@@ -25,7 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        check = verbs.add_parser("check", help="problems with file, line and column; exit status 1 if there are any")
+        check = verbs.add_parser("check", help="problems (exit status 1) and notices, with file, line and column")
         check.add_argument("files", nargs="+", metavar="FILE")
         check.add_argument("--json", action="store_true")
         plan = verbs.add_parser("plan", help="the jobs that an event would start")
@@ -46,18 +49,20 @@ class Command(BaseCommand):
             self._plan(options)
 
     def _check(self, names: list[str], *, as_json: bool) -> None:
-        problems = [problem for name in names for problem in _problems(name)]
+        found = [one for name in names for one in _findings(name)]
+        problems = [one for one in found if one["level"] == "problem"]
         if as_json:
-            self.stdout.write(json.dumps(problems, indent=2))
+            self.stdout.write(json.dumps(found, indent=2))
         else:
-            for problem in problems:
-                self.stdout.write("{path}:{line}:{column}: {message}".format(**problem))
+            for one in found:
+                notice = "notice: " if one["level"] == "notice" else ""
+                self.stdout.write("{path}:{line}:{column}: {notice}{message}".format(notice=notice, **one))
         if problems:
             raise CommandError(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", returncode=1)
         if not as_json:
             self.stdout.write(f"{len(names)} file{'s' if len(names) > 1 else ''} checked, no problem found.")
 
-    def _plan(self, options: Mapping[str, Any]) -> None:
+    def _plan(self, options: Given[str, Any]) -> None:
         document = _loaded(options["file"])
         try:
             found = preview(document, _event(document, options))
@@ -70,7 +75,7 @@ class Command(BaseCommand):
         else:
             self._table(document, found, options)
 
-    def _table(self, document: Workflow, found: Preview, options: Mapping[str, Any]) -> None:
+    def _table(self, document: Workflow, found: Preview, options: Given[str, Any]) -> None:
         starts = "starts" if found.triggered else "does not start"
         self.stdout.write(f"{options['event']} on {options['ref']} {starts} {found.run_name or document.name}.")
         if not found.triggered:
@@ -92,16 +97,26 @@ class Command(BaseCommand):
             self.stdout.write("  ".join([*cells, row[-1]]).rstrip())
 
 
-def _problems(name: str) -> list[dict[str, Any]]:
+def _findings(name: str) -> list[dict[str, Any]]:
+    """Problems, or of a file without any what is only worth knowing."""
     path, files = _files(name)
     try:
-        load(path, files)
+        document = load(path, files)
     except WorkflowErrors as errors:
-        return [
-            {"path": problem.path, "line": problem.line, "column": problem.column, "message": problem.message}
-            for problem in errors.problems
-        ]
-    return []
+        return [{**asdict(problem), "level": "problem"} for problem in errors.problems]
+    notices = (*document.notices, *_never_fired(document))
+    return [{**asdict(notice), "level": "notice"} for notice in sorted(notices, key=lambda one: (one.path, one.line))]
+
+
+def _never_fired(document: Workflow) -> list[Problem]:
+    """The events that no push, call or clock of this server starts the workflow for, each at its name."""
+    on = document.source.get("on")
+    nodes: list[Node] = [key for key, _ in on.pairs] if isinstance(on, Mapping) else [on] if on is not None else []
+    nodes = on.items if isinstance(on, Sequence) else nodes
+    named = {node.text: node for node in nodes if isinstance(node, Scalar)}
+    found = [(named[name], name) for name in never_fired(document.on) if name in named]
+    message = "This server does not fire {} yet: it does not start the workflow"
+    return [Problem(document.path, node.line, node.column, message.format(name)) for node, name in found]
 
 
 def _loaded(name: str) -> Workflow:
@@ -135,7 +150,7 @@ def _read(path: Path) -> bytes:
         return file.read(MOST_BYTES)
 
 
-def _event(document: Workflow, options: Mapping[str, Any]) -> Event:
+def _event(document: Workflow, options: Given[str, Any]) -> Event:
     name, ref = options["event"], options["ref"]
     if name not in EVENTS:
         raise CommandError(f"There is no event {name}. Use one of: {', '.join(EVENTS)}.")
@@ -153,7 +168,7 @@ def _event(document: Workflow, options: Mapping[str, Any]) -> Event:
     return Event(name, github, changed_paths=tuple(changed) if changed is not None else None, inputs=inputs)
 
 
-def _inputs(document: Workflow, github: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _inputs(document: Workflow, github: Given[str, Any], options: Given[str, Any]) -> dict[str, Any]:
     """Typed as for a real dispatch or call, defaults filled in."""
     name = options["event"]
     given = dict(_pair(text) for text in options["inputs"])
@@ -177,7 +192,7 @@ def _inputs(document: Workflow, github: Mapping[str, Any], options: Mapping[str,
         raise CommandError(f"The default of an input cannot be evaluated. {error}") from None
 
 
-def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+def _told(body: Given[str, Any]) -> dict[str, Any]:
     """What the `github` context takes from the payload: the repository, and the branches of a pull request."""
     found = {
         "repository": _within(body, "repository", "full_name"),
@@ -190,7 +205,7 @@ def _told(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _within(body: object, *keys: str) -> str:
     for key in keys:
-        body = body.get(key) if isinstance(body, Mapping) else None
+        body = body.get(key) if isinstance(body, Given) else None
     return body if isinstance(body, str) else ""
 
 
