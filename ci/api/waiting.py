@@ -31,7 +31,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # Each holds a database connection while it works, and work is short: more threads would only wait for each other.
-_THREADS = 8
+# Heartbeats have their own: they wait for the lock of their run, which polls, that wait for nobody, must not do.
+_POLL_THREADS = 6
+_HEARTBEAT_THREADS = 6
 _PATH = re.compile(r"/api/runner/v1/jobs/(?:fetch|([1-9][0-9]{0,18})/heartbeat)")
 _LARGEST_ID = 2**63 - 1
 # Psycopg's own; what Django adds for itself is left out.
@@ -46,16 +48,24 @@ class _Process:
         parameters = {name: value for name, value in given.items() if name not in _NOT_FOR_PSYCOPG}
         self.loop = asyncio.get_running_loop()
         self.hub = Hub({**parameters, "application_name": "forge hub", "connect_timeout": 10})
-        self.pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="waiting")
+        self.polls = ThreadPoolExecutor(_POLL_THREADS, thread_name_prefix="polls")
+        self.heartbeats = ThreadPoolExecutor(_HEARTBEAT_THREADS, thread_name_prefix="heartbeats")
         self.hub.start()
 
-    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Database work, in one of few threads."""
-        return await self.loop.run_in_executor(self.pool, functools.partial(_with_fresh_connection, work, args, kwargs))
+    async def poll(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Database work that takes no lock of a run, in one of few threads."""
+        call = functools.partial(_with_fresh_connection, work, args, kwargs)
+        return await self.loop.run_in_executor(self.polls, call)
+
+    async def beat(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Database work that may wait for the lock of a run, in one of few other threads."""
+        call = functools.partial(_with_fresh_connection, work, args, kwargs)
+        return await self.loop.run_in_executor(self.heartbeats, call)
 
     async def stop(self) -> None:
         await self.hub.stop()
-        await self.loop.run_in_executor(None, self.pool.shutdown)
+        for threads in (self.polls, self.heartbeats):
+            await self.loop.run_in_executor(None, threads.shutdown)
 
 
 _process: _Process | None = None
@@ -137,7 +147,7 @@ def _checked(shape: type[Serializer[Any]], body: dict[str, Any]) -> dict[str, An
 
 
 async def _fetch(call: Call, process: _Process) -> None:
-    runner = await process.run(authentication.runner, call.authorization)
+    runner = await process.poll(authentication.runner, call.authorization)
     given = _checked(FetchRequest, await call.body())
     hub = process.hub
     waiter = Waiter(
@@ -171,7 +181,7 @@ async def _look(
     """One look for a job. What it was woken for and did not take, it passes on."""
     passed = woken_for
     try:
-        payload, left = await process.run(_take, waiter.runner, poll_id, {target.label_set for target in woken_for})
+        payload, left = await process.poll(_take, waiter.runner, poll_id, {target.label_set for target in woken_for})
         passed = {target: tried for target, tried in woken_for.items() if target.label_set in left}
         return payload
     finally:
@@ -185,15 +195,15 @@ def _take(runner_id: int, poll_id: str, label_sets: set[int]) -> tuple[dict[str,
 
 
 async def _heartbeat(call: Call, process: _Process, job_id: int) -> None:
-    _, token = await process.run(authentication.job, call.authorization, job_id=job_id)
+    _, token = await process.beat(authentication.job, call.authorization, job_id=job_id)
     wait = _checked(HeartbeatRequest, await call.body())["wait"]
     # A call that waits is heard of at both ends, so it must be well shorter than the silence that loses a job.
     wait = min(wait, settings.HEARTBEAT_SECONDS / 2)
     with process.hub.watching(job_id) as changed:
-        answer = await process.run(calls.heartbeat, job_id=job_id, token=token)
+        answer = await process.beat(calls.heartbeat, job_id=job_id, token=token)
         if answer["cancel"] is None and wait > 0 and not process.hub.closing:
             await call.wait(changed, wait)
             if call.is_gone:
                 return
-            answer = await process.run(calls.heartbeat, job_id=job_id, token=token)
+            answer = await process.beat(calls.heartbeat, job_id=job_id, token=token)
     await call.answer(200, answer)

@@ -24,6 +24,8 @@ LEADER_LOCK = 0x466F726765
 # A stand-by asks this often whether the leader is gone; the leader looks at least this often whatever it was told.
 STANDBY_SECONDS = 2.0
 LONGEST_SLEEP_SECONDS = 10.0
+# Each claim and each acknowledgement sets a deadline, of seconds at least: many words of one are heard at once.
+HEAR_SECONDS = 0.25
 BACKSTOP = timedelta(seconds=30)
 TIDY = timedelta(days=1)
 
@@ -82,6 +84,9 @@ class Watch:
         end = time.monotonic() + max(0.1, longest)
         while not self._stopped.is_set() and (left := end - time.monotonic()) > 0:
             if any(True for _ in session.notifies(timeout=min(left, 0.5), stop_after=1)):
+                self._stopped.wait(HEAR_SECONDS)
+                for _ in session.notifies(timeout=0):
+                    pass
                 return
 
 
