@@ -2,9 +2,9 @@
 
 import sys
 
-from tests.bench import language
+from tests.bench import language, load
 
-BENCHMARKS = {"language": language.main}
+BENCHMARKS = {"language": language.main, "load": load.main}
 
 
 def main(names: list[str]) -> int:
