@@ -49,6 +49,24 @@ def test_a_form_on_an_older_version_changes_nothing(alice: Client, playground: P
     assert states_of(run) == {"build": "running"}
 
 
+def test_what_goes_on_in_a_cancelled_run_is_said_and_can_be_forced(alice: Client, playground: Playground) -> None:
+    run = playground.run(
+        """
+        on: push
+        jobs:
+          build: {runs-on: linux, steps: [{run: x}]}
+          cleanup: {runs-on: linux, if: always(), steps: [{run: x}]}
+        """
+    )
+    text = alice.post(page(run, "cancel/"), follow=True).content.decode()
+    assert "Cancelling 1 job: others go on, since their condition holds in a cancelled run too." in text
+    assert "by alice. What has been asked to stop" in text and "<em>Force cancel</em> ends all of it" in text
+    assert 'id="force-cancel"' in text and 'id="cancel"' not in text
+    text = alice.post(page(run, "force-cancel/"), follow=True).content.decode()
+    assert outcome(run) == "cancelled"
+    assert "Force cancel" not in text
+
+
 def test_cancelling_twice_says_so(alice: Client, playground: Playground) -> None:
     run = playground.run()
     alice.post(page(run, "cancel/"))
