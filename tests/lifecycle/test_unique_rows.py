@@ -1,0 +1,136 @@
+"""What else the database refuses to hold twice, or by halves; and that no constraint is without a test."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from ci.models import (
+    ConcurrencyGroup,
+    Environment,
+    LabelSet,
+    RegistrationToken,
+    Run,
+    RunAttempt,
+    Runner,
+    RunnerSet,
+    Schedule,
+    Secret,
+    SigningKey,
+    Variable,
+    Workflow,
+)
+from forge.models import Member, Repository
+from tests.playground import Playground
+
+HERE = Path(__file__).parent
+NOW = timezone.now()
+
+
+def refused(constraint: str, act: Any) -> None:
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+        act()
+
+
+def copy(row: Any, **fields: Any) -> None:
+    """The same row once more."""
+    row.pk = None
+    row._state.adding = True
+    for name, value in fields.items():
+        setattr(row, name, value)
+    row.save(force_insert=True)
+
+
+def test_a_name_stands_once_where_it_is_looked_for(playground: Playground) -> None:
+    playground.run()
+    repository = playground.repository
+    refused("workflow_once_a_path", lambda: copy(Workflow.objects.get()))
+    Environment.objects.create(repository=repository, name="production")
+    refused(
+        "environment_once_a_repository", lambda: Environment.objects.create(repository=repository, name="Production")
+    )
+    ConcurrencyGroup.objects.create(repository=repository, name="deploy")
+    refused("concurrency_group_once", lambda: copy(ConcurrencyGroup.objects.get()))
+    RunnerSet.objects.create(name="set", labels=["linux"])
+    refused("runner_set_once_a_scope", lambda: copy(RunnerSet.objects.get()))
+    Variable.objects.create(name="X", value="x")
+    refused("ci_variable_once_a_scope", lambda: copy(Variable.objects.get()))
+    refused("repository_name_once_an_owner", lambda: Repository.objects.create(owner=playground.alice, name="WIDGETS"))
+    refused("member_once_a_repository", lambda: copy(Member.objects.filter(user=playground.bob).get()))
+
+
+def test_labels_stand_once(playground: Playground) -> None:
+    LabelSet.objects.create(labels=["linux", "gpu"])
+    refused("ci_labelset_labels", lambda: LabelSet.objects.create(labels=["linux", "gpu"]))
+
+
+def test_a_token_is_of_one_runner(playground: Playground) -> None:
+    playground.runner()
+    refused("ci_runner_token_hash", lambda: copy(Runner.objects.get()))
+
+
+def test_a_time_is_due_once(playground: Playground) -> None:
+    run = playground.run()
+    row = Schedule.objects.create(workflow=run.workflow, cron="0 3 * * *", next_at=NOW)
+    refused("schedule_once_an_entry", lambda: copy(Schedule.objects.get()))
+    Run.objects.filter(pk=run.pk).update(schedule=row, scheduled_for=NOW)
+    refused("run_once_a_due_time", lambda: copy(Run.objects.get(), number=2, push=None))
+
+
+def test_a_run_causes_one_run_of_a_workflow(playground: Playground) -> None:
+    source = playground.run()
+    fields = {"source_run": source, "source_attempt": 1, "source_action": "completed", "push": None}
+    copy(Run.objects.get(), number=2, **fields)
+    again = Run.objects.get(number=2)
+    refused("run_once_a_source_and_workflow", lambda: copy(again, number=3))
+
+
+def test_an_attempt_stands_once_and_ends_after_its_start(playground: Playground) -> None:
+    run = playground.run()
+    RunAttempt.objects.create(run=run, number=1, conclusion="success", ended_at=NOW)
+    refused("attempt_once_a_run", lambda: copy(RunAttempt.objects.get()))
+    late = {"number": 2, "started_at": NOW + timedelta(seconds=1)}
+    refused("attempt_ends_after_its_start", lambda: copy(RunAttempt.objects.get(), **late))
+
+
+def test_nothing_has_two_scopes(playground: Playground) -> None:
+    scope = {"owner": playground.alice, "repository": playground.repository}
+    refused("ci_registrationtoken_one_scope", lambda: RegistrationToken.objects.create(token_hash="x", **scope))
+    refused("ci_runnerset_one_scope", lambda: RunnerSet.objects.create(name="s", labels=["x"], **scope))
+    refused("ci_variable_one_scope", lambda: Variable.objects.create(name="X", value="x", **scope))
+
+
+def test_an_environment_is_of_its_repository(playground: Playground) -> None:
+    environment = Environment.objects.create(repository=playground.repository, name="production")
+    for model, value in ((Secret, {"encrypted": "x"}), (Variable, {"value": "x"})):
+        name = f"ci_{model.__name__.lower()}_environment_of_a_repository"
+        refused(name, lambda m=model, v=value: m.objects.create(name="X", environment=environment, **v))
+
+
+def test_a_member_has_a_role_that_is_known(playground: Playground) -> None:
+    assert playground.repository
+    refused("member_role_known", lambda: Member.objects.update(role="owner"))
+
+
+def test_one_key_signs_and_has_its_private_half(playground: Playground) -> None:
+    SigningKey.objects.create(kid="one", encrypted="x", public="x")
+    refused("signing_key_one_in_use_an_algorithm", lambda: copy(SigningKey.objects.get(), kid="two"))
+    refused("signing_key_in_use_has_its_private_half", lambda: SigningKey.objects.update(encrypted=""))
+    refused("signing_key_in_use_has_its_private_half", lambda: SigningKey.objects.update(retired_at=NOW))
+
+
+def test_every_constraint_has_a_test() -> None:
+    tested = (HERE / "test_constraints.py").read_text() + Path(__file__).read_text()
+    models = [*apps.get_app_config("ci").get_models(), *apps.get_app_config("forge").get_models()]
+    names = {str(constraint.name) for model in models for constraint in model._meta.constraints}
+    assert len(names) > 30
+    made = {f"ci_{model}_environment_of_a_repository" for model in ("secret", "variable")}
+    assert made < names
+    assert not {name for name in names - made if not re.search(rf"\b{name}\b", tested)}
