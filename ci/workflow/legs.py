@@ -9,6 +9,7 @@ from typing import Any
 from ci.workflow import storable
 from ci.workflow.calls import Call, prepare
 from ci.workflow.concurrency import Concurrency, evaluate_concurrency
+from ci.workflow.deployments import deploys
 from ci.workflow.expressions import asks_status, condition, renderer, to_string
 from ci.workflow.leg_values import environment_name, environment_url, flag, labels, number, rendered
 from ci.workflow.matrix import Combination, MatrixError, combinations
@@ -33,6 +34,7 @@ class Leg:
     """One job to run; nobody changes it (a frozen one would take five times as long to make). `index` counts from 0
     over `total` legs; `timeout_minutes` may be a fraction, as may `cancel_timeout_minutes`, what a cancelled job gets
     to end by itself;
+    `deploys`: whether it is a deployment to its environment;
     `environment_url` is still raw, as it may name what steps put out. A leg with a `call` runs no steps and needs no
     runner: its jobs are those of the called workflow (`calls.plan_call`)."""
 
@@ -50,6 +52,7 @@ class Leg:
     environment_url: str | None
     call: Call | None = None
     cancel_timeout_minutes: float = DEFAULT_CANCEL_MINUTES
+    deploys: bool = False
 
     @property
     def strategy(self) -> dict[str, Any]:
@@ -176,6 +179,7 @@ _FIELDS: tuple[tuple[str, str, _Evaluate], ...] = (
     ("concurrency", "concurrency", lambda job, known: evaluate_concurrency(job.get("concurrency"), known)),
     ("environment", "environment", lambda job, known: environment_name(job.get("environment"), known)),
     ("environment_url", "environment", lambda job, known: environment_url(job.get("environment"), known)),
+    ("deploys", "environment", lambda job, known: deploys(job.get("environment"), known)),
 )
 
 

@@ -93,7 +93,7 @@ strategy: {fail-fast: false, max-parallel: 1, matrix: {v: [3, 4.5], include: [{v
 timeout-minutes: ${{ matrix.v }}
 continue-on-error: ${{ matrix.slow || false }}
 concurrency: {group: 'g-${{ matrix.v }}', cancel-in-progress: true}
-environment: {name: 'env-${{ matrix.v }}', url: 'https://${{ steps.x.outputs.y }}'}
+environment: {name: 'env-${{ matrix.v }}', deployment: '${{ matrix.v == 3 }}', url: 'https://${{ steps.x.outputs.y }}'}
 """
     ).legs
     assert (first.name, second.name) == ("test 3 of 2", "test 4.5 of 2")
@@ -101,6 +101,7 @@ environment: {name: 'env-${{ matrix.v }}', url: 'https://${{ steps.x.outputs.y }
     assert (first.continue_on_error, second.continue_on_error) == (True, False)
     assert first.concurrency == Concurrency("g-3", cancel_in_progress=True)
     assert (first.environment, first.environment_url) == ("env-3", "https://${{ steps.x.outputs.y }}")
+    assert (first.deploys, second.deploys) == (True, False)
     assert (first.fail_fast, first.max_parallel) == (False, 1)
 
 

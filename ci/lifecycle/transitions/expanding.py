@@ -15,23 +15,21 @@ from ci.lifecycle.scopes import Legs, ancestors
 from ci.lifecycle.transitions.moves import end, end_with_run, queue, write
 from ci.models import Conclusion, Hold, Job, Run
 from ci.workflow import Concurrency, MatrixError, PlanError, calls, legs, needs
-from ci.workflow.deployments import deploys
 from ci.workflow.expressions import ExpressionError
 
 
 def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) -> list[Job]:
     """Decide a job of a scope whose needs have ended. Returns the rows added."""
     before = ancestors(job.key, groups, known)
-    seen = contexts.of_condition(run, job, groups, known)
     try:
         expansion = legs.expand(
             job.definition,
-            contexts=seen,
+            contexts=contexts.of_condition(run, job, groups, known),
             ancestors=before,
             cancelled=bool(run.cancel_reason) or Conclusion.CANCELLED in before.values(),
             key=job.key,
         )
-        rows = [_leg_fields(run, job, leg) | _environment(run, job, leg, seen) for leg in expansion.legs]
+        rows = [_leg_fields(run, job, leg) for leg in expansion.legs]
     except (ExpressionError, MatrixError, PlanError) as error:
         end(job, Conclusion.FAILURE, kind="unpreparable", note=f"The job could not be planned: {error}")
         return []
@@ -48,6 +46,7 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
 
 def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
     own, called = leg.concurrency, _called_concurrency(run, job, leg)
+    environment = environment_of(run.repository, leg.environment)
     own_grace = "cancel-timeout-minutes" in job.definition
     return {
         "name": _shown(job.parent, leg.name),
@@ -63,24 +62,15 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
         "runs_on": list(leg.labels),
         "label_set": None if leg.call else label_set_of(leg.labels),
         "call_inputs": leg.call.inputs if leg.call else {},
+        "environment": environment,
+        "environment_name": environment.name if environment else "",
+        "deploys": leg.deploys,
         "concurrency_group": group_of(run.repository_id, own.group) if own else None,
         "cancel_in_progress": bool(own and own.cancel_in_progress),
         "queue_all": bool(own and own.queue == "max"),
         "called_group": group_of(run.repository_id, called.group) if called else None,
         "called_cancel_in_progress": bool(called and called.cancel_in_progress),
         "called_queue_all": bool(called and called.queue == "max"),
-    }
-
-
-def _environment(run: Run, job: Job, leg: legs.Leg, seen: Mapping[str, Any]) -> dict[str, Any]:
-    environment = environment_of(run.repository, leg.environment)
-    if environment is None:
-        return {"environment": None, "environment_name": "", "deploys": False}
-    known = {**seen, "strategy": leg.strategy, "matrix": leg.matrix}
-    return {
-        "environment": environment,
-        "environment_name": environment.name,
-        "deploys": deploys(job.definition.get("environment"), known),
     }
 
 
