@@ -55,12 +55,13 @@ def _properties(node: Index) -> Run:
         keys.append((target.key.value, fold(target.key.value)))
         target = target.target
     keys.reverse()
-    start = None if isinstance(target, NamedValue) else compile_tree(target)
-    name = target.name if isinstance(target, NamedValue) else ""
+    if len(keys) == 1 and isinstance(target, NamedValue):
+        return _member(target.name, *keys[0])
+    start = compile_tree(target)
     path = tuple(keys)
 
     def run(scope: Scope) -> object:
-        value = start(scope) if start else scope.values[name]
+        value = start(scope)
         for key, folded in path:
             if type(value) is dict:
                 found = value.get(key, MISSING)
@@ -70,6 +71,21 @@ def _properties(node: Index) -> Run:
             else:
                 value = item(value, key, scope.memory)
         return value
+
+    return run
+
+
+def _member(name: str, key: str, folded: str) -> Run:
+    """``a.b``, the commonest of all expressions."""
+
+    def run(scope: Scope) -> object:
+        value = scope.values[name]
+        if type(value) is not dict:
+            return item(value, key, scope.memory)
+        found = value.get(key, MISSING)
+        if found is MISSING:
+            found = find(value, key, folded, scope.memory)
+        return None if found is MISSING else found
 
     return run
 

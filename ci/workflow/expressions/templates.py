@@ -119,17 +119,17 @@ def _join(pieces: list[str | Run], scope: Scope) -> str:
     memory = scope.memory
     size = 0
     texts: list[str] = []
-    for piece in pieces:
-        if not isinstance(piece, str):
-            memory.held = memory.work = 0
-            try:
+    try:
+        for piece in pieces:
+            if not isinstance(piece, str):
+                memory.held = memory.work = 0
                 piece = to_string(piece(scope))
-            except RecursionError:
-                raise ExpressionError(TOO_DEEP, stage="evaluation") from None
-        size += TEXT_OVERHEAD + 2 * len(piece)
-        if size > RESULT_LIMIT:
-            raise exceeded()
-        texts.append(piece)
+            size += TEXT_OVERHEAD + 2 * len(piece)
+            if size > RESULT_LIMIT:
+                raise exceeded()
+            texts.append(piece)
+    except RecursionError:
+        raise ExpressionError(TOO_DEEP, stage="evaluation") from None
     return "".join(texts)
 
 
