@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.mutation.constraints import CONSTRAINTS
+from tests.mutation.guard import LIFE, RACES, Guard, T
+from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
+from tests.mutation.states import STATES
 
-T = "ci/lifecycle/transitions/"
-
-
-@dataclass(frozen=True)
-class Guard:
-    """`old` in `path` becomes `new`; `tests` are the ones that should see it."""
-
-    name: str
-    path: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
-
-RACES = "tests/races/"
-LIFE = "tests/lifecycle/"
 GUARDS = (
     Guard(
         "the run's lock",
@@ -234,4 +221,8 @@ GUARDS = (
         "AND lines = %(offset)s",
         ("tests/storage",),
     ),
+    *ROW_LOCKS,
+    *VERSION_CONDITIONS,
+    *STATES,
+    *CONSTRAINTS,
 )
