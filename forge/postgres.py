@@ -27,6 +27,9 @@ _SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 _SETTINGS = {
     "max_connections": "200",
     "shared_buffers": "128MB",
+    # Given to the program itself, where no configuration file and no ALTER SYSTEM changes them.
+    "fsync": "on",
+    "full_page_writes": "on",
     "synchronous_commit": "on",
     "max_wal_size": "512MB",
     "random_page_cost": "1.1",

@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from forge.git import bare
+from forge.git.durable import flush, flush_tree
 from forge.git.names import is_branch_name
 from forge.git.program import run
 from forge.models import Repository
@@ -114,9 +115,11 @@ def _make_folder(repository: Repository) -> None:
     draft = folder.with_name(f"new-{uuid.uuid4().hex}")
     try:
         run(draft, ["init", "--quiet", "--bare", f"--initial-branch={repository.default_branch}"])
+        flush_tree(draft)
         # Ids are never used twice, so what lies here is left from a creation that was killed before its commit.
         _discard(folder)
         os.rename(draft, folder)
+        flush(folder.parent)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise

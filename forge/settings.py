@@ -87,6 +87,8 @@ DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 10)
 DATABASES["default"]["OPTIONS"]["options"] = (
     "-c idle_in_transaction_session_timeout=60000 -c lock_timeout=20000 -c statement_timeout=60000"
+    # What was answered is on the disk, also where the server's own default is another.
+    " -c synchronous_commit=on"
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

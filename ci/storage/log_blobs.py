@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import IO, NamedTuple
 
 from django.core.files.base import File
@@ -72,7 +73,8 @@ def save(name: str, source: IO[bytes]) -> str:
         path = default_storage.path(stored)
     except NotImplementedError:
         return stored  # not a file system: saved means stored
-    for flushed in (path, os.path.dirname(path)):
+    folders = PurePath(stored).parents  # up to the storage's own: any of them may be new
+    for flushed in (path, *(default_storage.path(str(folder)) for folder in folders)):
         descriptor = os.open(flushed, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import time
 from collections.abc import Mapping, Sequence
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from forge.git import receive
 from forge.git.bodies import PIECE, ClientGone, RequestBody
 from forge.git.commands import Answer, BadPush, Command, CommandList, refusal, refuse_all
 from forge.git.database import UNREACHABLE, in_database, report
+from forge.git.durable import flush_push
 from forge.git.live import LivePushes
 from forge.git.maintenance import tidy
 from forge.git.pktlines import ERROR, FLUSH, MalformedPacket, on_band
@@ -122,6 +124,7 @@ class _Push:
         self._response = response
         self._answer = Answer(request)
         self._held = bytearray()
+        self._began = time.time()
 
     async def go(self) -> None:
         trouble = ""
@@ -179,8 +182,10 @@ class _Push:
                 await self._response.write(held)
 
     async def _settle(self) -> list[int] | None:
-        """The pushes that happened; None when they stay recorded because the database does not answer."""
+        """The pushes that happened; None when they stay recorded because the database, or the disk, does not answer."""
         try:
+            refs = [command.ref for command in self._request.commands if command.ref not in self._refusals]
+            await asyncio.to_thread(flush_push, self._repository.path, refs, since=self._began)
             if not self._push_ids:
                 return []
             return await in_database(
