@@ -34,7 +34,7 @@ class DeploymentFilters(forms.Form):
         asked = str(self.data.get("environment") or "")
         if asked and asked not in names and "\0" not in asked and rows.filter(name=asked).exists():
             names.append(asked)
-        self.fields["environment"].choices = [("", "Any environment"), *((name, name) for name in names)]  # type: ignore[attr-defined]
+        self.fields["environment"].choices = [("", "Any"), *((name, name) for name in names)]  # type: ignore[attr-defined]
 
     @property
     def in_use(self) -> bool:

@@ -81,7 +81,10 @@ def _until_two_wait() -> None:
     while waiting < 2:
         assert timezone.now() < deadline, "the two threads never met at the lock"
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
+                " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
+            )
             waiting = cursor.fetchone()[0]
 
 
