@@ -41,7 +41,7 @@ def _rounds(product: Product, seed: int, *, until: float) -> int:
     while not total or time.monotonic() < until:
         began = time.monotonic()
         try:
-            total += Round(product, person, seed, say=_say).run()
+            total += Round(product, person, seed, say=_say, restarts=True).run()
         except Broken as broken:
             _say(f"{broken}\n\nBroken. The same work and kills again: python -m tests.chaos --minutes 0 --seed {seed}")
             return 1

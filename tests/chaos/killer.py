@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from forge.child_processes import start_time
-from tests.e2e.product import Product, children_of, command_of
+from tests.e2e.product import START_SECONDS, Product, children_of, command_of
 
 RUNNERS = 8
 # `up` gives up on a child that ends five times within a minute: ours are fewer, for one end may cause another.
 WINDOW = 60.0
-MOST_IN_WINDOW = {"web": 3, "tasks": 2, "watch": 3, "database": 2, "runner": 2}
+MOST_IN_WINDOW = {"web": 3, "tasks": 2, "watch": 3, "database": 2, "runner": 2, "up": 1}
 THAWED_AFTER = 4.0  # seconds that a runner stays frozen beyond the time after which it counts as lost
 
 
@@ -89,18 +89,32 @@ KINDS = {
     "a runner": ("runner", 8),
     "a step": ("", 3),
     "a runner, frozen": ("runner", 1),
+    "manage.py up": ("up", 2),
+    "everything": ("up", 2),
 }
+RESTARTS = ("manage.py up", "everything")  # what nobody but an operator starts again
 
 
 class Killer:
-    """Kills in a thread of its own between `start` and `stop`."""
+    """Kills in a thread of its own, from `start` on for `seconds` or until `stop`, about every `pace` seconds.
+
+    `restarts`: `manage.py up` itself is killed too, alone or with all its children, and started again.
+    """
 
     def __init__(
-        self, product: Product, seed: int, *, say: Callable[[str], None], lost_after: float, pace: float
+        self,
+        product: Product,
+        seed: int,
+        *,
+        say: Callable[[str], None],
+        lost_after: float,
+        pace: float,
+        seconds: float,
+        restarts: bool = False,
     ) -> None:
         self.kills: list[Kill] = []
-        self._processes, self._say = Processes(product), say
-        self._lost_after, self._pace = lost_after, pace
+        self._product, self._processes, self._say = product, Processes(product), say
+        self._lost_after, self._pace, self._seconds, self._restarts = lost_after, pace, seconds, restarts
         self._random = random.Random(f"kills {seed}")
         self._recent: dict[str, deque[float]] = {}
         self._frozen: list[tuple[float, int]] = []
@@ -119,27 +133,36 @@ class Killer:
     def stop(self) -> None:
         """No kill comes after this, and nobody is frozen any more. Raises what the killer itself stumbled over."""
         self._done.set()
-        self._thread.join(30)
+        if self._thread.is_alive():
+            self._thread.join(START_SECONDS)
         self._thaw(everybody=True)
-        if self._failure is not None:
-            raise self._failure
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _run(self) -> None:
+        until = time.monotonic() + self._seconds
         try:
             while not self._done.wait(self._random.uniform(0.3, 1.7) * self._pace):
                 self._thaw()
-                self._strike()
+                if time.monotonic() < until:
+                    self._strike()
         except BaseException as error:
             self._failure = error
 
     def _strike(self) -> None:
         # All chances are taken whether or not they are used: a round that goes otherwise keeps its sequence.
-        kind = self._random.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
+        kinds = [kind for kind in KINDS if self._restarts or kind not in RESTARTS]
+        kind = self._random.choices(kinds, [KINDS[kind][1] for kind in kinds])[0]
         order = self._random.sample(NAMES, len(NAMES))
         place = self._random.random()
         limit = KINDS[kind][0]
         if kind in ("a runner", "a step", "a runner, frozen"):
             self._strike_runner(kind, order)
+            return
+        if kind in RESTARTS:
+            if self._may(limit):
+                self._restart(kind)
             return
         victims = self._victims(kind)
         if victims and self._may(limit):
@@ -173,6 +196,20 @@ class Killer:
             if pid is not None and pid not in [frozen for _, frozen in self._frozen] and self._may(name):
                 self._kill(kind, pid, runner=name, freeze=kind == "a runner, frozen")
                 return
+
+    def _restart(self, kind: str) -> None:
+        self.kills.append(Kill(time.time(), kind, 0))
+        self._say(f"{time.monotonic() - self._began:6.2f} s  {kind}")
+        if kind == "everything":
+            self._product.cut_power()
+        else:
+            self._product.kill()
+        self._product.start()
+        self._product.wait_until_printed("Ctrl-C stops it")
+        self._say(f"{time.monotonic() - self._began:6.2f} s  it runs again")
+        self._frozen.clear()
+        # A new supervisor counts anew.
+        self._recent = {limit: times for limit, times in self._recent.items() if limit == "up"}
 
     def _may(self, limit: str) -> bool:
         """Whether its child may end once more within the window; counts it."""

@@ -12,7 +12,7 @@ from tests.e2e.people import Person
 from tests.e2e.projects import Project
 
 # An outage of everything: the database recovers, then web starts anew, on a machine that does other things.
-OUTAGE_SECONDS = 90.0
+OUTAGE_SECONDS = 180.0
 CERTAIN = (401, 403, 404)  # of an answer that no repeat will change; a conflict is for the caller to judge
 
 T = TypeVar("T")

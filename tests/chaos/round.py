@@ -33,7 +33,8 @@ SETTINGS = {
     "FORGE_LOG_SEAL_SECONDS": "10",
 }
 KILLING_SECONDS = 35.0
-SETTLE_SECONDS = 180.0
+# A task whose process was killed is given to another one after five minutes.
+SETTLE_SECONDS = 420.0
 ROWS_SECONDS = 60.0
 _ROWS = "import django, sys; django.setup(); from tests.chaos import rows; rows.print_all(sys.argv[1])"
 
@@ -45,7 +46,9 @@ class Broken(AssertionError):
 class Round:
     """50 jobs on a running product. `run` returns the figures; raises Broken."""
 
-    def __init__(self, product: Product, person: Person, seed: int, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, product: Product, person: Person, seed: int, *, say: Callable[[str], None], restarts: bool = False
+    ) -> None:
         self._product, self._seed, self._say = product, seed, say
         self._workload = Workload(seed)
         self._random = random.Random(f"owner {seed}")
@@ -53,14 +56,16 @@ class Round:
         self._project = Project.create(person, f"chaos-{seed}-{os.urandom(3).hex()}", Path(self._folder.name) / "tree")
         self._owner = Owner(person, self._project)
         pace = self._random.uniform(0.6, 1.6)
-        self._killer = Killer(product, seed, say=say, lost_after=LOST_AFTER, pace=pace)
+        self._killer = Killer(
+            product, seed, say=say, lost_after=LOST_AFTER, pace=pace, seconds=KILLING_SECONDS, restarts=restarts
+        )
 
     def run(self) -> Counter[str]:
         self._say(f"seed {self._seed}")
         try:
             return self._run()
-        except AssertionError as error:
-            raise Broken(self._story(str(error))) from error
+        except Exception as error:
+            raise Broken(self._story(str(error) or repr(error))) from error
         finally:
             self._killer.stop()
             self._owner.close()
@@ -98,7 +103,9 @@ class Round:
         return lambda: self._owner.push(f"later-{number}")
 
     def _rerun(self, run: int) -> None:
-        eventually(lambda: self._owner.run(run)["state"] == "ended", seconds=90, what="flaky has ended", every=0.5)
+        eventually(
+            lambda: self._owner.run(run)["state"] == "ended", seconds=SETTLE_SECONDS, what="flaky has ended", every=0.5
+        )
         self._owner.rerun_failed(run)
 
     def _run_of(self, name: str) -> int:
@@ -131,7 +138,7 @@ class Round:
         return json.loads(done.stdout)
 
     def _problems(self, found: dict[str, Any]) -> list[str]:
-        verdict = Verdict(self._workload, found, self._killer.kills, lost_after=LOST_AFTER)
+        verdict = Verdict(self._workload, found, self._killer.kills)
         problems = verdict.problems()
         self._figures = verdict.figures
         first = [job for job in found["jobs"] if job["attempt"] == 1]

@@ -8,20 +8,20 @@ from itertools import pairwise
 from typing import Any
 
 from tests.chaos import expected_log
-from tests.chaos.killer import Kill
+from tests.chaos.killer import RESTARTS, Kill
 from tests.chaos.workload import FOLDER, Planned, Workload
 
 Row = dict[str, Any]
 
 OUTAGES = frozenset({"a web worker", "all of web", "a database connection", "the database"})
-HARMED = frozenset({"a runner", "a runner, frozen"})
+HARMED = frozenset({"a runner", "a runner, frozen", *RESTARTS})
 # Clocks of the same machine, read by different processes shortly before and after they act.
 SLACK = 2.0
 
 
 class Verdict:
-    def __init__(self, workload: Workload, found: dict[str, Any], kills: Sequence[Kill], *, lost_after: float) -> None:
-        self._workload, self._kills, self._lost_after = workload, kills, lost_after
+    def __init__(self, workload: Workload, found: dict[str, Any], kills: Sequence[Kill]) -> None:
+        self._workload, self._kills = workload, kills
         self._runs: dict[int, Row] = {run["id"]: run for run in found["runs"]}
         self._jobs: list[Row] = found["jobs"]
         self.figures: Counter[str] = Counter()
@@ -72,7 +72,7 @@ class Verdict:
             yield f"it was lost and is {job['conclusion']}"
         if not self._struck(HARMED, claimed - SLACK, ended, runner=job["runner_name"]):
             self.figures["lost to an outage"] += 1
-            if not self._struck(OUTAGES, ended - self._lost_after - 60, ended):
+            if not self._struck(OUTAGES, claimed - 60, ended):
                 yield f"{job['end_note']} Nobody had killed it."
 
     def _problems_of_a_failure(self, job: Row, planned: Planned, said: expected_log.Said) -> Iterator[str]:
@@ -107,8 +107,10 @@ class Verdict:
         return combined(other["conclusion"] for other in self._siblings(job) if other["key"] == key)
 
     def _struck(self, kinds: Set[str], since: float, until: float, *, runner: str = "") -> bool:
+        """Whether a kill of these kinds came in that time; with `runner`, one that can have hit it."""
         return any(
-            kill.kind in kinds and since <= kill.at <= until and runner in ("", kill.runner) for kill in self._kills
+            kill.kind in kinds and since <= kill.at <= until and (not kill.runner or runner in ("", kill.runner))
+            for kill in self._kills
         )
 
     def _problems_of_runs(self) -> Iterator[str]:

@@ -48,12 +48,18 @@ class Product:
     def __init__(self, data: Path, *words: str, port: int | None = None, **variables: str) -> None:
         self.data, self.port = data, port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.printed = ""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
+        self._environment = {**environment, **variables}
+        self._command = [sys.executable, "manage.py", "up", "--data", str(data), "--port", str(self.port), *words]
+        self.start()
+
+    def start(self) -> None:
+        """Run the command, for the first time or again after a kill."""
+        self.printed = ""
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--data", str(data), "--port", str(self.port), *words],
+            self._command,
             cwd=ROOT,
-            env={**environment, **variables},
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -92,6 +98,12 @@ class Product:
         finally:
             self._process.kill()
             self._reader.join(10)
+
+    def kill(self) -> None:
+        """SIGKILL for the command alone; the kernel asks its children to end, which takes some of them a while."""
+        self._process.kill()
+        self._process.wait(STOP_SECONDS)
+        self._reader.join(10)
 
     def cut_power(self) -> None:
         """SIGKILL for all of it at once: nobody is left who could tidy up or restart anything."""
