@@ -21,6 +21,8 @@ SWEEP_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # A job that nobody who was woken could take is left to the sweep after this many.
 MOST_PASSES = 16
+# Jobs of one label set that are queued at once make one notification: whoever got one has so many others look.
+_AFTER_SUCCESS = 2
 _MOST_LABEL_SETS = 10_000
 _LISTEN = f"LISTEN {JOB_QUEUED}; LISTEN {JOB_CHANGED}"
 # One look into the partial index for each label set, however long the queue is.
@@ -136,6 +138,11 @@ class Hub:
         chosen.pending[target] = chosen.pending.get(target, frozenset()) | tried
         chosen.event.set()
         self._put(chosen, idle=False)
+
+    def pass_on(self, target: Target, tried: frozenset[int], waiter: Waiter, *, took_one: bool) -> None:
+        """A job is left of what the waiter was woken for. That it got one is no sign that others cannot."""
+        for _ in range(_AFTER_SUCCESS if took_one else 1):
+            self.wake(target, frozenset({waiter.runner}) if took_one else tried | {waiter.runner})
 
     @contextlib.contextmanager
     def watching(self, job_id: int) -> Iterator[asyncio.Event]:

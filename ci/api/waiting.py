@@ -179,14 +179,14 @@ async def _look(
     process: _Process, waiter: Waiter, poll_id: str, woken_for: dict[Target, frozenset[int]]
 ) -> dict[str, Any] | None:
     """One look for a job. What it was woken for and did not take, it passes on."""
-    passed = woken_for
+    passed, payload = woken_for, None
     try:
         payload, left = await process.poll(_take, waiter.runner, poll_id, {target.label_set for target in woken_for})
         passed = {target: tried for target, tried in woken_for.items() if target.label_set in left}
         return payload
     finally:
         for target, tried in passed.items():
-            process.hub.wake(target, tried | {waiter.runner})
+            process.hub.pass_on(target, tried, waiter, took_one=payload is not None)
 
 
 def _take(runner_id: int, poll_id: str, label_sets: set[int]) -> tuple[dict[str, Any] | None, set[int]]:

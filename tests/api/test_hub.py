@@ -191,3 +191,34 @@ def test_without_a_database_it_keeps_trying(hub, caplog):
         await hub.stop()
 
     asyncio.run(asyncio.wait_for(listen(), 20))
+
+
+def test_a_burst_of_one_notification_reaches_everybody_when_each_gets_a_job(hub):
+    """A matrix queues all its legs at once, and PostgreSQL tells of them once."""
+    many = [waiter(number) for number in range(5 * MOST_PASSES)]
+    with contextlib.ExitStack() as stack:
+        for one in many:
+            stack.enter_context(idle(hub, one))
+        hub.wake(Target(LINUX))
+        served: set[int] = set()
+        while ready := [one for one in many if one.event.is_set() and one.runner not in served]:
+            pending = hub.look(ready[0])
+            served.add(ready[0].runner)
+            hub._forget(ready[0])  # it has its job, and waits no more
+            for target, tried in pending.items():
+                hub.pass_on(target, tried, ready[0], took_one=True)
+        assert served == {one.runner for one in many}
+
+
+def test_what_nobody_can_take_is_left_to_the_sweep(hub):
+    many = [waiter(number) for number in range(5 * MOST_PASSES)]
+    with idle(hub, *many):
+        hub.wake(Target(LINUX))
+        looked: list[int] = []
+        while ready := [one for one in many if one.event.is_set()]:
+            pending = hub.look(ready[0])
+            looked.append(ready[0].runner)
+            hub.rest(ready[0])
+            for target, tried in pending.items():
+                hub.pass_on(target, tried, ready[0], took_one=False)
+        assert len(looked) == len(set(looked)) == MOST_PASSES + 1
