@@ -84,6 +84,16 @@ def test_one_job_can_be_cancelled_alone(playground: Playground) -> None:
     assert states_of(run) == {"first": "cancelled", "second": "skipped"}
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [("cancelled()", "skipped"), ("!cancelled()", "queued"), ("failure()", "skipped"), ("always()", "queued")],
+)
+def test_a_job_cancelled_alone_does_not_make_the_run_cancelled(playground: Playground, text: str, outcome: str) -> None:
+    run = playground.run(with_condition(text, needs="needs: first,"))
+    transitions.cancel_job(job_id=jobs_of(run)["first"].pk, actor=playground.bob)
+    assert states_of(run) == {"first": "cancelled", "second": outcome}
+
+
 def test_an_old_version_changes_nothing(playground: Playground) -> None:
     run = playground.run()
     seen = jobs_of(run)["build"]

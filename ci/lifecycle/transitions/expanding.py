@@ -26,7 +26,7 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
             job.definition,
             contexts=contexts.of_condition(run, job, groups, known),
             ancestors=before,
-            cancelled=bool(run.cancel_reason) or Conclusion.CANCELLED in before.values(),
+            cancelled=bool(run.cancel_reason),
             key=job.key,
         )
         rows = [_leg_fields(run, job, leg) for leg in expansion.legs]
