@@ -18,7 +18,8 @@ from ci.models.event import Event
 from ci.models.job import Heartbeat, Job, Step
 from ci.models.log import Log, LogChunk
 from ci.models.run import Run, RunAttempt
-from ci.models.runner import LabelSet, RegistrationToken, Runner, RunnerSet
+from ci.models.runner import LabelSet, LaunchAttempt, RegistrationToken, Runner
+from ci.models.runner_set import RunnerSet, RunnerSetSample
 from ci.models.scope import Scope
 from ci.models.secret import Secret, Variable
 from ci.models.signing_key import SigningKey
@@ -39,6 +40,7 @@ __all__ = [
     "Job",
     "JobState",
     "LabelSet",
+    "LaunchAttempt",
     "Log",
     "LogChunk",
     "RegistrationToken",
@@ -49,6 +51,7 @@ __all__ = [
     "Runner",
     "RunnerPhase",
     "RunnerSet",
+    "RunnerSetSample",
     "Schedule",
     "Scope",
     "Secret",

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from ci.models.job import Job
 from ci.models.run import Run
-from ci.models.runner import Runner, RunnerSet
+from ci.models.runner import Runner
+from ci.models.runner_set import RunnerSet
 
 
 class Event(models.Model):

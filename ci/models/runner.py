@@ -1,4 +1,4 @@
-"""Who runs jobs? Runners, the sets they may belong to, and the tokens they register with."""
+"""Who runs jobs? Runners, the tokens they register with, and the processes that were started for them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from ci.models.choices import TERMINAL_PHASES, RunnerPhase
+from ci.models.runner_set import RunnerSet
 from ci.models.scope import Scoped
 
 
@@ -21,45 +22,6 @@ class LabelSet(models.Model):
 
     def __str__(self) -> str:
         return ", ".join(self.labels)
-
-
-class RunnerSet(Scoped):
-    """A group of single-use runners that grows and shrinks with demand."""
-
-    class Launcher(models.TextChoices):
-        LOCAL = "local", "Local process"
-        DOCKER = "docker", "Docker or Podman"
-        KUBERNETES = "kubernetes", "Kubernetes"
-
-    class Phase(models.TextChoices):
-        RUNNING = "running", "Running"
-        OUTDATED = "outdated", "Parked: its runners are outdated"
-        DELETING = "deleting", "Deleting"
-
-    name = models.CharField(max_length=100)
-    labels = ArrayField(models.CharField(max_length=100))
-    minimum = models.PositiveIntegerField(default=0, help_text="Idle runners to keep ready.")
-    maximum = models.PositiveIntegerField(default=1, help_text="Runners that may exist at once.")
-    launcher = models.CharField(max_length=10, choices=Launcher.choices, default=Launcher.LOCAL)
-    template = models.JSONField(default=dict, blank=True)
-    spec_revision = models.PositiveIntegerField(default=1)
-    phase = models.CharField(max_length=8, choices=Phase.choices, default=Phase.RUNNING)
-    desired = models.PositiveIntegerField(default=0)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    version = models.PositiveIntegerField(default=0)
-
-    class Meta(Scoped.Meta):
-        ordering = ["name"]
-        constraints = [
-            *Scoped.Meta.constraints,
-            models.UniqueConstraint(
-                fields=["owner", "repository", "name"], name="runner_set_once_a_scope", nulls_distinct=False
-            ),
-            models.CheckConstraint(condition=Q(maximum__gte=F("minimum")), name="runner_set_maximum_over_minimum"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class RegistrationToken(Scoped):
@@ -112,6 +74,26 @@ class Runner(Scoped):
     ended_at = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=0)
 
+    # Of a runner set's runner: the process that is started for it, one attempt after the other.
+    spec_revision = models.PositiveIntegerField(null=True, blank=True, help_text="Of its set, when it was launched.")
+    attempts = models.PositiveIntegerField(default=0, help_text="How often its process was started.")
+    failures = models.PositiveIntegerField(default=0, help_text="How many of these attempts failed.")
+    next_attempt_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its process may be started; empty: there is an attempt, or none to come."
+    )
+    # The set's may have changed since: a process is stopped by the launcher that started it.
+    launcher = models.CharField(max_length=10, choices=RunnerSet.Launcher.choices, blank=True)
+    handle = models.CharField(max_length=500, blank=True, help_text="By which its launcher finds the process again.")
+    launched_at = models.DateTimeField(null=True, blank=True, help_text="When its launcher had started the process.")
+    registered_at = models.DateTimeField(null=True, blank=True, help_text="When the process first asked for a job.")
+    idle_since = models.DateTimeField(null=True, blank=True)
+    deleting_at = models.DateTimeField(null=True, blank=True, help_text="Since when its process shall go.")
+    cleanup_at = models.DateTimeField(null=True, blank=True, help_text="When its process is next told to go, by force.")
+    stopped_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its process was known to be gone: until then it takes up capacity."
+    )
+    exit_code = models.IntegerField(null=True, blank=True)
+
     class Meta(Scoped.Meta):
         ordering = ["name", "id"]
         constraints = [
@@ -120,6 +102,24 @@ class Runner(Scoped):
                 condition=~Q(phase__in=["succeeded", "failed", "outdated"]) | Q(ephemeral=True),
                 name="runner_only_single_use_ones_end",
             ),
+            models.CheckConstraint(
+                condition=~Q(phase="running", ephemeral=True) | Q(used_job_id__isnull=False),
+                name="runner_busy_single_use_one_has_a_job",
+            ),
+            models.CheckConstraint(
+                condition=Q(runner_set=None) | Q(ephemeral=True), name="runner_of_a_set_is_single_use"
+            ),
+            models.CheckConstraint(
+                condition=Q(next_attempt_at=None) | Q(phase="pending", ready=False, handle="", token_hash=None),
+                name="runner_waiting_for_its_launch_has_no_process",
+            ),
+            models.CheckConstraint(
+                condition=Q(stopped_at=None) | Q(phase__in=["succeeded", "failed", "outdated"]),
+                name="runner_stopped_for_good_has_ended",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["runner_set", "id"], condition=Q(stopped_at=None), name="runner_live_of_a_set"),
         ]
 
     def __str__(self) -> str:
@@ -133,3 +133,26 @@ class Runner(Scoped):
     @property
     def is_done(self) -> bool:
         return self.phase in TERMINAL_PHASES
+
+
+class LaunchAttempt(models.Model):
+    """One process started for a runner of a set, with a credential of its own. `reason`: why it failed."""
+
+    runner = models.ForeignKey(Runner, on_delete=models.CASCADE, related_name="launch_attempts")
+    number = models.PositiveIntegerField()
+    started_at = models.DateTimeField(default=timezone.now)
+    handle = models.CharField(max_length=500, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When its process was known to be gone.")
+    exit_code = models.IntegerField(null=True, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["runner_id", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["runner", "number"], name="launch_attempt_once_a_number"),
+            models.UniqueConstraint(fields=["runner"], condition=Q(ended_at=None), name="launch_attempt_one_at_a_time"),
+        ]
+        indexes = [models.Index(fields=["ended_at"], condition=~Q(reason=""), name="launch_attempt_failed")]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.runner}"
