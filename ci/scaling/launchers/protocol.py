@@ -17,6 +17,9 @@ MAX_REASON = 500
 # What `python -m ci.runner once` reads; the token goes this way, or by a file or secret, and never on a command line.
 URL_VARIABLE = "FORGE_URL"
 TOKEN_VARIABLE = "FORGE_RUNNER_TOKEN"  # noqa: S105 (a variable's name)
+# In place of the token, the path of a file that holds it: whoever may look at a container reads its environment. The
+# runner takes the file away once it has read it, where it can.
+TOKEN_FILE_VARIABLE = "FORGE_RUNNER_TOKEN_FILE"  # noqa: S105 (a variable's name)
 NAME_VARIABLE = "FORGE_RUNNER_NAME"
 LABELS_VARIABLE = "FORGE_RUNNER_LABELS"
 
