@@ -233,6 +233,29 @@ LOG_LIMIT_LINES = env.int("FORGE_LOG_LIMIT_LINES", default=2_000_000)
 # A log is sealed this long after its job ended at the latest; until then late lines are accepted.
 LOG_SEAL_SECONDS = env.int("FORGE_LOG_SEAL_SECONDS", default=60)
 
+# Runner sets, in seconds. An idle runner beyond need goes after the calm time.
+SCALE_CALM_SECONDS = env.float("FORGE_SCALE_CALM_SECONDS", default=60)
+# A call that starts a process has ended after this long, whatever came of it.
+SCALE_START_SECONDS = env.float("FORGE_SCALE_START_SECONDS", default=35)
+# Started processes ask for a job within the boot time, and then again and again.
+SCALE_BOOT_SECONDS = env.float("FORGE_SCALE_BOOT_SECONDS", default=300)
+SCALE_SILENT_SECONDS = env.float("FORGE_SCALE_SILENT_SECONDS", default=180)
+# A process whose job is over may take this long to end by itself; told to go, this long before it is forced; and
+# after the clean-up time its place is given away.
+SCALE_EXIT_SECONDS = env.float("FORGE_SCALE_EXIT_SECONDS", default=30)
+SCALE_STOP_SECONDS = env.float("FORGE_SCALE_STOP_SECONDS", default=30)
+SCALE_CLEANUP_SECONDS = env.float("FORGE_SCALE_CLEANUP_SECONDS", default=600)
+# A runner that could not be started for want of room is replaced after this long.
+SCALE_QUOTA_SECONDS = env.float("FORGE_SCALE_QUOTA_SECONDS", default=600)
+# More than five failures within the window are trouble: then one launch at a time, and a pause after each failure.
+SCALE_TROUBLE_WINDOW_SECONDS = env.float("FORGE_SCALE_TROUBLE_WINDOW_SECONDS", default=600)
+SCALE_TROUBLE_PAUSE_SECONDS = env.float("FORGE_SCALE_TROUBLE_PAUSE_SECONDS", default=80)
+# How often the processes of a set are looked at, and every set is scaled whatever it was told.
+SCALE_POLL_SECONDS = env.float("FORGE_SCALE_POLL_SECONDS", default=2)
+SCALE_SWEEP_SECONDS = env.float("FORGE_SCALE_SWEEP_SECONDS", default=10)
+# Runners that are gone, and the points of the chart, are kept this long.
+SCALE_KEEP_SECONDS = env.float("FORGE_SCALE_KEEP_SECONDS", default=86400)
+
 # Where runners look for `uses: owner/repo@ref` after this forge itself.
 ACTIONS_SOURCES = env.list("FORGE_ACTIONS_SOURCES", default=["https://github.com"])
 

@@ -13,6 +13,7 @@ from ci.workflow.storable import cleaned
 JOB_QUEUED = "forge_jobs"
 JOB_CHANGED = "forge_cancel"
 DEADLINE_SET = "forge_watch"
+SET_CHANGED = "forge_sets"
 
 
 def record(
@@ -46,3 +47,9 @@ def notify(channel: str, payload: object = "") -> None:
     """Wake the listeners of `channel` when the open transaction commits."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [channel, str(payload)])
+
+
+def wake_set(set_id: int | None) -> None:
+    """Have the runner set looked at when the open transaction commits; None: there is none."""
+    if set_id is not None:
+        notify(SET_CHANGED, set_id)

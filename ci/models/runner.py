@@ -136,7 +136,7 @@ class Runner(Scoped):
 
 
 class LaunchAttempt(models.Model):
-    """One process started for a runner of a set, with a credential of its own. `reason`: why it failed."""
+    """One process started for a runner of a set, with a credential of its own. `reason`: why it ended, if not by itself."""
 
     runner = models.ForeignKey(Runner, on_delete=models.CASCADE, related_name="launch_attempts")
     number = models.PositiveIntegerField()
@@ -145,6 +145,7 @@ class LaunchAttempt(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True, help_text="When its process was known to be gone.")
     exit_code = models.IntegerField(null=True, blank=True)
     reason = models.CharField(max_length=500, blank=True)
+    failed = models.BooleanField(default=False, help_text="Whether it counts as a failure of its runner and set.")
 
     class Meta:
         ordering = ["runner_id", "number"]
@@ -152,7 +153,7 @@ class LaunchAttempt(models.Model):
             models.UniqueConstraint(fields=["runner", "number"], name="launch_attempt_once_a_number"),
             models.UniqueConstraint(fields=["runner"], condition=Q(ended_at=None), name="launch_attempt_one_at_a_time"),
         ]
-        indexes = [models.Index(fields=["ended_at"], condition=~Q(reason=""), name="launch_attempt_failed")]
+        indexes = [models.Index(fields=["ended_at"], condition=Q(failed=True), name="launch_attempt_failed")]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.runner}"

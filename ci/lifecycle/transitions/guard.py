@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from ci.lifecycle.errors import Conflict, NotFound, Unauthenticated
 from ci.lifecycle.transitions.tries import until_done
-from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner
+from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner, RunnerSet
 from forge.tokens import same_token
 
 P = ParamSpec("P")
@@ -83,13 +83,20 @@ def lock_runner(runner_id: int) -> Runner:
         raise NotFound("There is no such runner; it may have been removed.") from None
 
 
+def lock_set(set_id: int) -> RunnerSet:
+    try:
+        return RunnerSet.objects.select_for_update(no_key=True).get(pk=set_id)
+    except RunnerSet.DoesNotExist:
+        raise NotFound("There is no such runner set; it may have been deleted.") from None
+
+
 def check_token(job: Job, token: str) -> None:
     """Under the lock: a token that was replaced between look-up and lock proves nothing any more."""
     if not same_token(job.token_hash, token):
         raise Unauthenticated()
 
 
-def check_version(row: Run | Job | Runner, version: int | None) -> None:
+def check_version(row: Run | Job | Runner | RunnerSet, version: int | None) -> None:
     """Refuse a decision that was taken on an older version of the row than the one now locked."""
     if version is not None and row.version != version:
         raise Conflict(f"{row} has changed meanwhile: look again, then decide.")

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.groups import settle_later
-from ci.models import ACTIVE_STATES, CancelReason, Conclusion, Job, JobState, Run, Runner, RunnerPhase, Step, StepState
+from ci.models import ACTIVE_STATES, CancelReason, Conclusion, Job, JobState, Run, Runner, RunnerPhase, RunnerSet, Step, StepState
 from ci.workflow.storable import cleaned
 
 # state -> the states it may be reached from. Whatever is not here is a fault of the server and raises.
@@ -35,7 +35,7 @@ def move(job: Job, state: str, *, kind: str, actor: Any = None, detail: str = ""
     events.record(kind, job=job, runner=job.runner, from_state=before, to_state=state, actor=actor, detail=detail)
 
 
-def write(row: Job | Run | Runner, **fields: Any) -> None:
+def write(row: Job | Run | Runner | RunnerSet, **fields: Any) -> None:
     """Set fields of a locked row and bump its version."""
     type(row).objects.filter(pk=row.pk).update(version=F("version") + 1, **fields)
     for name, value in fields.items():
@@ -153,6 +153,7 @@ def free_runner(runner: Runner, job: Job) -> None:
             ended_at=now,
             reason=f"Its job {job.name} has ended."[:500],
         )
+        events.wake_set(locked.runner_set_id)
     elif locked.phase == RunnerPhase.RUNNING:
         write(locked, phase=RunnerPhase.PENDING)
 
@@ -165,5 +166,6 @@ def lose_runner(runner: Runner, reason: str) -> None:
     if locked.ephemeral:
         write(locked, phase=RunnerPhase.FAILED, ready=False, ended_at=timezone.now(), reason=reason[:500])
         events.record("runner_failed", runner=locked, to_state=RunnerPhase.FAILED, detail=reason)
+        events.wake_set(locked.runner_set_id)
     elif locked.phase == RunnerPhase.RUNNING:
         write(locked, phase=RunnerPhase.PENDING)

@@ -52,8 +52,10 @@ def finish_runner(*, runner_id: int, phase: RunnerPhase, reason: str, ready: boo
         runner = Runner.objects.filter(pk=runner_id, ephemeral=True).first()
         if runner is None or runner.is_done:
             return False
-        if _write(runner, phase=phase, ready=ready, reason=reason[:500], ended_at=timezone.now()):
+        ending = {"phase": phase, "ready": ready, "reason": reason[:500], "ended_at": timezone.now()}
+        if _write(runner, **ending, next_attempt_at=None):
             events.record(f"runner_{phase}", runner=runner, from_state=runner.phase, to_state=phase, detail=reason)
+            events.wake_set(runner.runner_set_id)
             return True
     raise Conflict("The runner kept changing while it was ending: try again.")
 
