@@ -1,0 +1,445 @@
+"""Do local processes pass the launchers' suite, and what else must hold of them?"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from ci.scaling import launchers
+from ci.scaling.launchers import process_table
+from ci.scaling.launchers.local import ROOT, LocalLauncher
+from ci.scaling.launchers.local_attempt import Attempt
+from ci.scaling.launchers.local_template import check_template
+from ci.scaling.launchers.protocol import Launch, Launcher, TransientLaunchError
+from ci.scaling.launchers.reasons import ended_because
+from forge.child_processes import start_time
+from tests.scaling.launchers.contract import (
+    INSTALLATION,
+    TOKEN,
+    Bench,
+    LauncherContract,
+    Seen,
+    Work,
+    launch,
+    until,
+    until_ended,
+    until_state,
+)
+
+WORKLOAD = (sys.executable, str(Path(__file__).with_name("workload.py")))
+WORDS = {
+    Work.LONG: "long",
+    Work.STUBBORN: "stubborn",
+    Work.SUCCEED: "exit 0",
+    Work.FAIL: "fail 3",
+    Work.OUTDATED: "exit 7",
+    Work.OUT_OF_MEMORY: "memory",
+}
+
+
+def doing(words: str, **more: Any) -> dict[str, Any]:
+    return {"environment": {"WORKLOAD": words}, **more}
+
+
+class LocalBench(Bench):
+    hangs: ClassVar[tuple[str, ...]] = ("start",)  # the other calls ask files and the process table, not an engine
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.others: list[subprocess.Popen[bytes]] = []
+        self.pids: dict[str, dict[int, str]] = {}
+
+    def launcher(self, *, installation: str = INSTALLATION, limit: float | None = None, **more: Any) -> LocalLauncher:
+        given = {"limit": limit} if limit else {}
+        return LocalLauncher(self.folder, installation=installation, command=WORKLOAD, **given, **more)
+
+    def template(self, work: Work) -> dict[str, Any]:
+        if work is Work.IMPOSSIBLE:
+            return {"image": "busybox"}
+        return doing(WORDS[work], **({"memory_mib": 64} if work is Work.OUT_OF_MEMORY else {}))
+
+    def attempt(self, handle: str) -> Attempt:
+        (folder,) = self.folder.glob(f"*/{handle.partition(':')[0]}")
+        return Attempt(folder)
+
+    def told(self, handle: str) -> dict[str, Any]:
+        path = self.attempt(handle).folder / "work-seen.json"
+        until(path.exists, "what the process sees")
+        told: dict[str, Any] = json.loads(path.read_text())
+        known = {pid: start_time(pid) for pid in [*told["pids"], int(handle.split(":")[1])]}
+        self.pids.setdefault(handle, {pid: started for pid, started in known.items() if started})
+        return told
+
+    def seen(self, handle: str) -> Seen:
+        told = self.told(handle)
+        lines = [Path(f"/proc/{pid}/cmdline").read_text() for pid in self.pids[handle]]
+        return Seen(environment=told["environment"], command_lines="\n".join(lines))
+
+    def count(self, identity: str) -> int:
+        found = 0
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                found += b"ci.scaling.launchers.shim" in words and any(
+                    w.endswith(f"/{identity}".encode()) for w in words
+                )
+        ended = sum(1 for path in self.folder.glob(f"*/{identity}") if Attempt(path).ended())
+        return max(found, ended)
+
+    def alive(self, handle: str) -> int:
+        if handle not in self.pids:
+            self.told(handle)
+        return sum(start_time(pid) == started for pid, started in self.pids[handle].items())
+
+    def end(self, handle: str) -> None:
+        """The supervisor and all below it, as a crash does; returns when they are gone."""
+        pid = int(handle.split(":")[1])
+        rows = [*process_table.descendants(pid), process_table.Row(pid, 0, start_time(pid) or "")]
+        for row in reversed(rows):
+            process_table.signal_exactly(row.pid, row.started, signal.SIGKILL)
+        until(lambda: not any(process_table.is_alive(row.pid, row.started) for row in rows), "their end")
+
+    def other(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        self.others.append(process)
+        return process
+
+    def replace(self, handle: str) -> Callable[[], bool]:
+        """Its name: the number follows below, where the handle can be made to fit."""
+        self.end(handle)
+        attempt, other = self.attempt(handle), self.other()
+        known = json.loads((attempt.folder / "started.json").read_text())
+        (attempt.folder / "started.json").write_text(
+            json.dumps({**known, "pid": other.pid, "started": start_time(other.pid)})
+        )
+        return lambda: other.poll() is None
+
+    def lose(self, handle: str) -> None:
+        self.end(handle)
+        self.attempt(handle).remove()
+
+    @contextlib.contextmanager
+    def unable(self) -> Iterator[None]:
+        """A file stands where the folder must be made: root, too, can make none there."""
+        assert not self.folder.exists()
+        self.folder.write_text("")
+        yield
+        self.folder.unlink()
+
+    @contextlib.contextmanager
+    def hanging(self, handle: str | None) -> Iterator[None]:
+        """Another start of the identity that the suite tries next holds its lock, and comes to no end."""
+        (root,) = self.folder.glob("*")
+        other = root / "forge-4-2-1"
+        other.mkdir()
+        with (other / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def start_and_die(self, wanted: Launch) -> None:
+        start_in_another_process(self.folder, wanted, die="_line")
+
+    def close(self) -> None:
+        for path in self.folder.glob("*/forge-*"):
+            if started := Attempt(path).started():
+                with contextlib.suppress(TransientLaunchError):
+                    self.launcher().stop(Attempt(path).handle(started), force=True)
+        for process in self.others:
+            process.kill()
+            process.wait()
+
+
+KILLED_SCALER = """
+import json, os, signal, sys
+from pathlib import Path
+from ci.scaling.launchers import local
+from ci.scaling.launchers.protocol import Launch
+
+def die(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+order = json.load(sys.stdin)
+if order["die"]:
+    setattr(local, order["die"], die)
+launcher = local.LocalLauncher(Path(order["folder"]), installation=order["launch"]["installation"],
+                               command=order["command"])
+print(launcher.start(Launch(**order["launch"])))
+"""
+
+
+def start_in_another_process(folder: Path, wanted: Launch, *, die: str = "") -> str:
+    """The handle, from a process that has ended; `die`: the function of local.py at which it is killed instead."""
+    fields = {name: getattr(wanted, name) for name in wanted.__dataclass_fields__}
+    order = {"die": die, "folder": str(folder), "launch": fields, "command": WORKLOAD}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_SCALER],
+        input=json.dumps(order),
+        text=True,
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == (-signal.SIGKILL if die else 0), done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[LocalBench]:
+    bench = LocalBench(tmp_path / "launches")
+    yield bench
+    bench.close()
+
+
+class TestLocal(LauncherContract):
+    @pytest.fixture
+    def bench(self, tmp_path: Path) -> Iterator[Bench]:
+        bench = LocalBench(tmp_path / "launches")
+        yield bench
+        bench.close()
+
+
+def test_it_lives_on_when_the_scaler_has_ended(bench: LocalBench) -> None:
+    handle = start_in_another_process(bench.folder, launch(doing("long")))
+    until_state(bench.launcher(), handle, "running")
+    bench.launcher().stop(handle, force=False)
+    assert bench.told(handle)
+
+
+def test_a_scaler_killed_before_the_supervisor_was_started_leaves_nothing(bench: LocalBench) -> None:
+    wanted = launch(doing("exit 0"))
+    start_in_another_process(bench.folder, wanted, die="_in_memory")
+    assert bench.launcher().list() == []
+    until_state(bench.launcher(), bench.launcher().start(wanted), "exited")
+
+
+def test_a_process_that_got_its_number_is_not_touched(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("long")))
+    bench.told(handle)
+    lives = bench.replace(handle)
+    attempt = bench.attempt(handle)
+    known = json.loads((attempt.folder / "started.json").read_text())
+    old = handle.split(":")[2]
+    (attempt.folder / "started.json").write_text(json.dumps({**known, "started": old}))
+    reused = f"forge-4-17-1:{known['pid']}:{old}"
+    bench.launcher().stop(reused, force=False)
+    bench.launcher().stop(reused, force=True)
+    process = bench.launcher().poll(reused)
+    assert process is not None and process.state == "exited" and process.exit_code is None
+    assert lives()
+
+
+def test_after_a_restart_of_the_machine_no_number_means_anything(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("long")))
+    bench.told(handle)
+    path = bench.attempt(handle).folder / "started.json"
+    now = json.loads(path.read_text())
+    path.write_text(json.dumps({**now, "boot": "another"}))
+    bench.launcher().stop(handle, force=False)
+    assert bench.alive(handle) == 2
+    path.write_text(json.dumps(now))
+
+
+def test_a_supervisor_killed_takes_the_runner_along_and_what_it_left_is_ended(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("stubborn")))
+    told = bench.told(handle)
+    runner, marked, _ = (next((p, s) for p, s in bench.pids[handle].items() if p == pid) for pid in told["pids"])
+    process_table.signal_exactly(int(handle.split(":")[1]), handle.split(":")[2], signal.SIGKILL)
+    process = until_ended(bench.launcher(), handle)
+    assert process is not None and process.exit_code is None and "nobody saw" in process.reason
+    until(lambda: not process_table.is_alive(*runner), "the runner's end")
+    assert not process_table.is_alive(*marked)
+    os.kill(told["pids"][2], signal.SIGKILL)  # one that hid its mark is beyond reach then
+
+
+def test_a_supervisor_that_is_stopped_cannot_stop_the_end_by_force(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("stubborn")))
+    assert bench.alive(handle) == 4
+    os.kill(int(handle.split(":")[1]), signal.SIGSTOP)
+    bench.launcher().stop(handle, force=True)
+    assert bench.alive(handle) == 0
+    process = bench.launcher().poll(handle)
+    assert process is not None and process.state == "exited"
+
+
+def test_what_a_runner_left_in_the_background_ends_with_it(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("leave")))
+    process = until_state(bench.launcher(), handle, "exited")
+    assert process.exit_code == 0
+    (path,) = bench.folder.glob("*/left-seen.json")
+    (left,) = json.loads(path.read_text())["pids"]
+    assert start_time(left) is None
+
+
+def test_a_second_request_is_not_passed_on_for_it_would_give_a_job_up(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("stubborn")))
+    bench.told(handle)
+    for _ in range(3):
+        bench.launcher().stop(handle, force=False)
+    assert bench.alive(handle) == 4
+    bench.launcher().stop(handle, force=True)
+
+
+@pytest.mark.parametrize(("number", "code", "word"), [(9, 137, "killed from outside"), (11, 139, "SIGSEGV")])
+def test_a_death_by_a_signal_is_told_as_shells_do(bench: LocalBench, number: int, code: int, word: str) -> None:
+    process = until_state(bench.launcher(), bench.launcher().start(launch(doing(f"signal {number}"))), "exited")
+    assert process.exit_code == code and word in process.reason
+
+
+def test_the_output_is_bounded_and_its_end_becomes_the_reason(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("chatter 30000")))
+    process = until_state(bench.launcher(), handle, "exited")
+    assert process.exit_code == 4 and process.reason.endswith("the last words") and len(process.reason) <= 500
+    logs = list(bench.attempt(handle).folder.glob("output.log*"))
+    assert 500_000 < sum(log.stat().st_size for log in logs) < 1_300_000
+
+
+def test_only_the_forges_user_reads_the_state_and_no_file_holds_the_token(bench: LocalBench) -> None:
+    handle = bench.launcher().start(launch(doing("long")))
+    bench.told(handle)
+    folder = bench.attempt(handle).folder
+    for path in (bench.folder, folder.parent, folder, folder / "work"):
+        assert path.stat().st_mode & 0o777 == 0o700
+    ours = [path for path in folder.iterdir() if path.is_file() and path.name != "work-seen.json"]
+    assert len(ours) >= 3 and not any(TOKEN.encode() in path.read_bytes() for path in ours)
+
+
+def test_the_process_gets_nothing_that_is_meant_for_the_servers(
+    bench: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://secret")
+    monkeypatch.setenv("FORGE_SECRET_KEY", "secret")
+    handle = bench.launcher().start(launch(doing("long")))
+    environment = bench.seen(handle).environment
+    assert not {"DATABASE_URL", "FORGE_SECRET_KEY", "DJANGO_SETTINGS_MODULE"} & set(environment)
+    supervisor = Path(f"/proc/{handle.split(':')[1]}/environ").read_text()
+    assert "secret" not in supervisor and TOKEN not in supervisor
+
+
+def test_the_work_folder_of_the_template_is_used_and_emptied(bench: LocalBench, tmp_path: Path) -> None:
+    handle = bench.launcher().start(launch(doing("long", work=str(tmp_path / "big disk"), nice=7)))
+    until_state(bench.launcher(), handle, "running")
+    (work,) = (tmp_path / "big disk").glob("forge-4-17-1-*[0-9a-f]")
+    until(lambda: (work.parent / f"{work.name}-seen.json").exists(), "its sign")
+    pid = json.loads((work.parent / f"{work.name}-seen.json").read_text())["pids"][0]
+    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 7
+    (work / "closed").mkdir(mode=0o500)
+    bench.launcher().stop(handle, force=True)
+    until(lambda: not work.exists(), "the end of the work folder")
+
+
+def test_what_ended_long_ago_is_forgotten_and_what_lives_is_not(bench: LocalBench) -> None:
+    ended = bench.launcher().start(launch(doing("exit 0"), runner_id=1))
+    lives = bench.launcher().start(launch(doing("long"), runner_id=2))
+    until_state(bench.launcher(), ended, "exited")
+    until(lambda: start_time(int(ended.split(":")[1])) is None, "the supervisor's end")
+    folder = bench.attempt(ended).folder
+    assert len(bench.launcher().list()) == 2
+    bench.launcher(keep_seconds=-1000).list()
+    assert bench.launcher().poll(ended) is None and not folder.exists()
+    assert [process.handle for process in bench.launcher().list()] == [lives]
+    assert not list(folder.parent.glob(".removed-*"))
+
+
+def test_only_the_latest_ended_ones_are_kept(bench: LocalBench) -> None:
+    handles = []
+    for runner in (1, 2, 3):
+        handles.append(bench.launcher().start(launch(doing("exit 0"), runner_id=runner)))
+        until_state(bench.launcher(), handles[-1], "exited")
+        until(lambda: start_time(int(handles[-1].split(":")[1])) is None, "the supervisor's end")
+        os.utime(bench.attempt(handles[-1]).folder / "ended.json", (10_000_000_000 + runner,) * 2)
+    bench.launcher(keep_most=2).list()
+    assert [process.runner_id for process in bench.launcher().list()] == [2, 3]
+
+
+def test_a_program_that_is_not_there_is_told(bench: LocalBench) -> None:
+    launcher = LocalLauncher(bench.folder, installation=INSTALLATION, command=("/nowhere/runner",))
+    process = until_state(launcher, launcher.start(launch({})), "exited")
+    assert process.exit_code == 127 and "/nowhere/runner" in process.reason
+
+
+def test_the_bundled_runner_runs_one_job_and_is_found_ended(bench: LocalBench) -> None:
+    """See tests/runner for what it does with its token; here: that the default command is one that starts."""
+    launcher = LocalLauncher(bench.folder, installation=INSTALLATION)
+    handle = launcher.start(launch({}))
+    until_state(launcher, handle, "running")
+    until(lambda: "trying again" in bench.attempt(handle).log.read_text(), "its try to reach the forge")
+    launcher.stop(handle, force=False)
+    process = until_ended(launcher, handle)
+    assert process is not None and (process.exit_code, process.reason) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ({"image": "busybox", "Nice": 1}, "'image' is no key for local processes"),
+        ({"nice": 20}, "nice must be a whole number from 0 to 19"),
+        ({"nice": True}, "nice must be"),
+        ({"memory_mib": 3}, "memory_mib must be a whole number from 64"),
+        ({"work": "builds"}, "work must be the full path"),
+        ({"work": "/srv/../etc"}, "work must be the full path"),
+        ({"environment": ["A=1"]}, "environment must be a mapping"),
+        ({"environment": {"A B": "1"}}, "'A B' is no name of a variable"),
+        ({"environment": {"PORT": 80}}, "PORT must be a text"),
+        ({"environment": {"FORGE_RUNNER_TOKEN": "x"}}, "FORGE_RUNNER_TOKEN belongs to the forge"),
+        ("nice: 1", "The template must be a mapping"),
+    ],
+)
+def test_a_template_is_told_what_is_wrong_with_it(template: Any, problem: str) -> None:
+    problems = check_template(template)
+    assert any(problem in line for line in problems), problems
+    assert launchers.check_template("local", template) == problems
+
+
+def test_a_right_template_has_no_problems() -> None:
+    template = {"environment": {"LANG": "C"}, "work": "/var/work", "nice": 10, "memory_mib": 2048}
+    assert check_template(template) == [] and check_template({}) == []
+
+
+def test_there_is_no_launcher_of_an_unknown_kind() -> None:
+    with pytest.raises(ValueError, match="There is no launcher 'vm'"):
+        launchers.launcher("vm", installation="x")
+
+
+def test_a_launcher_of_the_settings_works_below_the_data_folder() -> None:
+    made: Launcher = launchers.launcher("local", installation="of a test")
+    assert isinstance(made, LocalLauncher) and made.list() == []
+
+
+def test_a_death_for_want_of_the_machines_memory_is_told_apart() -> None:
+    assert "out of memory" in ended_because(137, out_of_memory=True)
+    assert not ended_because(137).startswith("out of memory")
+    assert ended_because(0, last_lines="bye") == ""
+
+
+def test_lists_polls_and_stops_of_many_threads_do_not_disturb_each_other(bench: LocalBench) -> None:
+    launcher = bench.launcher(keep_seconds=0)
+    failures: list[BaseException] = []
+
+    def live(runner: int) -> None:
+        try:
+            for attempt in (1, 2, 3):
+                handle = launcher.start(launch(doing("long"), runner_id=runner, attempt=attempt))
+                assert any(process.handle == handle for process in launcher.list())
+                launcher.stop(handle, force=True)
+                process = launcher.poll(handle)
+                assert process is None or process.state == "exited"
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=live, args=(runner,)) for runner in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
