@@ -1,0 +1,1 @@
+"""Small stand-ins for the engines runners start on: they keep state, answer as the real ones do, and run processes."""
