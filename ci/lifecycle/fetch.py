@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ci.lifecycle import payload
 from ci.lifecycle.errors import NotFound, Unauthenticated
-from ci.lifecycle.transitions import Assignment, claim, fail_unpreparable, repeat_claim
+from ci.lifecycle.transitions import Assignment, came_up, claim, fail_unpreparable, repeat_claim
 from ci.lifecycle.transitions.guard import guarded
 from ci.models import Runner
 
@@ -65,6 +65,8 @@ def _payload(assignment: Assignment) -> dict[str, Any]:
 
 def _seen(runner_id: int) -> None:
     now = timezone.now()
-    Runner.objects.filter(Q(last_seen_at=None) | Q(last_seen_at__lt=now - SEEN_EVERY), pk=runner_id).update(
-        last_seen_at=now
-    )
+    late = Runner.objects.filter(Q(last_seen_at=None) | Q(last_seen_at__lt=now - SEEN_EVERY), pk=runner_id)
+    if not late.update(last_seen_at=now):
+        return
+    if Runner.objects.filter(pk=runner_id, runner_set__isnull=False, registered_at=None).exists():
+        came_up(runner_id=runner_id)

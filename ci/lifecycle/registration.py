@@ -13,7 +13,7 @@ from django.utils import timezone
 from ci.lifecycle import events
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.tokens import registration_token_of
-from ci.lifecycle.transitions import release_from_runner
+from ci.lifecycle.transitions import release_from_runner, retire_runner
 from ci.lifecycle.transitions.guard import check_version, guarded, lock_runner
 from ci.lifecycle.transitions.moves import write
 from ci.models import ACTIVE_STATES, Job, RegistrationToken, Runner, Scope
@@ -123,7 +123,10 @@ def _wake_all(runner: Runner) -> None:
 
 
 def remove_runner(*, runner_id: int, actor: Any = None, version: int | None = None) -> None:
-    """Delete a runner; a job it has is lost or requeued first. Raises NotFound, Conflict."""
+    """Delete a runner; a job it has is lost or requeued first. One of a set ends, and its set tidies up after it.
+
+    Raises NotFound, Conflict.
+    """
     who = f"{actor.get_username()} removed" if actor is not None else "it removed itself:"
     for _ in range(TRIES):
         job_id = Job.objects.filter(runner=runner_id, state__in=ACTIVE_STATES).values_list("id", flat=True).first()
@@ -149,6 +152,11 @@ def _delete(runner_id: int, actor: Any, version: int | None) -> bool:
     # Under the runner's lock no claim can come between.
     if Job.objects.filter(runner=runner, state__in=ACTIVE_STATES).exists():
         return False
+    if runner.runner_set_id is not None:
+        # Its process takes up room in its set until it is known to be gone.
+        who = actor.get_username() if actor is not None else "it"
+        retire_runner(runner_id=runner_id, reason=f"Removed: {who} asked for it.", actor=actor)
+        return True
     events.record("runner_removed", from_state=runner.phase, actor=actor, detail=f"runner {runner.name}")
     runner.delete()
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -13,10 +13,16 @@ from ci.lifecycle import events
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.matching import normalised
 from ci.models import Runner, RunnerSet
+from forge.models import Repository
 
-EDITABLE = frozenset({"name", "owner", "repository", "labels", "minimum", "maximum", "launcher", "template"})
-# Runners made before one of these changed are outdated: they do not look as the set now says.
+EDITABLE = frozenset(
+    {"name", "owner", "repository", "repositories", "labels", "launcher", "template"}
+    | {"minimum", "maximum", "maximum_per_repository"}
+)
+# Runners made before one of these changed are of an older revision: they do not look as the set now says.
 SPEC = ("labels", "launcher", "template")
+# What runs in them comes from these: a set that was parked because its runners were outdated may try again.
+PROGRAM = ("launcher", "template")
 MAX_LABELS = 50
 MAX_RUNNERS = 10_000
 
@@ -27,8 +33,10 @@ def save_runner_set(
     """
     Make a runner set (`runner_set_id` None), or change `fields` of one that still has `version`.
 
-    A change of labels, launcher or template counts `spec_revision` up. The scope is fixed once the set is made. Raises
-    InvalidInput, NotFound, and Conflict where the set has changed since `version` (None: whatever it is now).
+    A change of labels, launcher or template counts `spec_revision` up, and one of the last two lets a parked set start
+    runners again. `repositories`: the only ones that may use it, none for all of its scope. The scope is fixed once the
+    set is made. Raises InvalidInput, NotFound, and Conflict where the set has changed since `version` (None: whatever
+    it is now).
     """
     unknown = set(fields) - EDITABLE
     if unknown:
@@ -48,17 +56,22 @@ def delete_runner_set(*, runner_set_id: int, version: int | None, actor: Any) ->
         current = _get(runner_set_id, RunnerSet.objects.select_for_update())
         if version is not None and current.version != version:
             raise _changed(current)
-        if Runner.objects.filter(runner_set=current).exists():
+        if Runner.objects.filter(runner_set=current, stopped_at=None).exists():
             raise Conflict(f"{current} still has runners: set its maximum to 0 and wait until they are gone.")
+        Runner.objects.filter(runner_set=current).delete()
         events.record("runner_set_deleted", runner_set=current, actor=actor, detail=current.name)
         current.delete()
 
 
 def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
-    made = RunnerSet(**fields)
-    _check(made)
+    given = {**fields}
+    repositories = given.pop("repositories", ())
+    made = RunnerSet(**given)
+    _check(made, repositories)
     with transaction.atomic():
         made.save(force_insert=True)
+        made.repositories.set(repositories)
+        events.wake_set(made.pk)
         events.record("runner_set_created", runner_set=made, to_state=made.phase, actor=actor, detail=made.name)
     return made
 
@@ -66,22 +79,34 @@ def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
 def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, actor: Any) -> RunnerSet:
     with transaction.atomic():
         current = _get(runner_set_id)
-        changes = {name: value for name, value in fields.items() if getattr(current, name) != value}
+        given = {**fields}
+        repositories = given.pop("repositories", None)
+        changes = {name: value for name, value in given.items() if getattr(current, name) != value}
+        if repositories is not None and set(repositories) != set(current.repositories.all()):
+            changes["repositories"] = repositories
         if version is not None and current.version != version:
             raise _changed(current)
         if changes.keys() & {"owner", "repository"}:
             raise InvalidInput({"owner": "A runner set stays where it was made; make another one instead."})
         if not changes:
             return current
-        for name, value in changes.items():
+        if current.phase == RunnerSet.Phase.DELETING:
+            raise Conflict(f"{current} is being deleted.")
+        values: dict[str, Any] = {name: value for name, value in changes.items() if name != "repositories"}
+        for name, value in values.items():
             setattr(current, name, value)
-        _check(current)
-        values: dict[str, Any] = {**changes, "version": F("version") + 1}
+        _check(current, repositories or ())
+        values["version"] = F("version") + 1
         if changes.keys() & set(SPEC):
             values["spec_revision"] = F("spec_revision") + 1
+        if changes.keys() & set(PROGRAM) and current.phase == RunnerSet.Phase.OUTDATED:
+            values.update(phase=RunnerSet.Phase.RUNNING, parked_at=None)
         # No lock was held since the read: whoever wrote in between has moved the version, and wins.
         if not _update(RunnerSet.objects.filter(pk=current.pk, version=current.version), values):
             raise _changed(current)
+        if "repositories" in changes:
+            current.repositories.set(changes["repositories"])
+        events.wake_set(current.pk)
         events.record(
             "runner_set_changed", runner_set=current, actor=actor, detail=f"Changed: {', '.join(sorted(changes))}."
         )
@@ -107,7 +132,13 @@ def _changed(runner_set: RunnerSet) -> Conflict:
     return Conflict(f"{runner_set} has changed meanwhile: look again, then decide.")
 
 
-def _check(runner_set: RunnerSet) -> None:
+def _serves(runner_set: RunnerSet, repository: Repository) -> bool:
+    if runner_set.repository_id is not None:
+        return repository.pk == runner_set.repository_id
+    return runner_set.owner_id is None or repository.owner_id == runner_set.owner_id
+
+
+def _check(runner_set: RunnerSet, repositories: Iterable[Repository]) -> None:
     wrong: dict[str, str] = {}
     try:
         runner_set.full_clean()
@@ -117,6 +148,8 @@ def _check(runner_set: RunnerSet) -> None:
         wrong["labels"] = "Name at least one label, or no job can ever fit."
     elif len(runner_set.labels) > MAX_LABELS:
         wrong["labels"] = f"At most {MAX_LABELS} labels."
+    if any(not _serves(runner_set, repository) for repository in repositories):
+        wrong["repositories"] = "Name only repositories that the set may serve: those of its owner."
     if not isinstance(runner_set.template, dict):
         wrong["template"] = 'This must be a JSON object, such as {"image": "debian:12"}.'
     if not wrong.keys() & {"minimum", "maximum"}:

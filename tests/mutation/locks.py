@@ -121,7 +121,7 @@ ROW_LOCKS = (
     ),
     Guard(
         "the lock of the watch's leader",
-        "ci/lifecycle/watch.py",
+        "ci/lifecycle/leading.py",
         "            if row is not None and row[0]:\n",
         "            if row is not None:\n",
         (LIFE + "test_watch.py::test_a_standby_takes_over_when_the_leader_is_gone",),

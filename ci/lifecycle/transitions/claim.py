@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from ci.lifecycle import events
+from ci.lifecycle import demand, events
 from ci.lifecycle.matching import normalised
 from ci.lifecycle.transitions.advance import advance
 from ci.lifecycle.transitions.guard import guarded, lock_job, lock_runner
 from ci.lifecycle.transitions.moves import end
-from ci.models import ACTIVE_STATES, Conclusion, Job, JobState, Runner
+from ci.models import ACTIVE_STATES, Conclusion, Job, JobState, Runner, RunnerSet
 from forge.tokens import hash_token, new_token
 
 # More than claims can be going on at once: with all heads locked by others an empty answer would come while jobs wait.
 HEADS = 64
+# The first half of the advisory locks of sets with a limit for each repository; the number is arbitrary.
+SHARED_LIMIT = 0x466F7267
 
 CLAIM = f"""
 UPDATE ci_job SET state = 'assigned', runner_id = %(runner)s, runner_name = %(name)s, single_use = %(single_use)s,
@@ -34,6 +37,8 @@ WHERE id = (
             WHERE queued.label_set_id = ci_labelset.id AND queued.state = 'queued'
                 AND (%(repository)s::bigint IS NULL OR repository.id = %(repository)s)
                 AND (%(owner)s::bigint IS NULL OR repository.owner_id = %(owner)s)
+                AND (%(repositories)s::bigint[] IS NULL OR repository.id = ANY(%(repositories)s))
+                AND repository.id <> ALL(%(full)s::bigint[])
             ORDER BY queued.priority DESC, queued.queued_at, queued.id LIMIT {HEADS}
         ) head
         WHERE ci_labelset.labels <@ %(labels)s::varchar[]
@@ -81,23 +86,43 @@ def claim(*, runner_id: int, poll_id: str) -> Assignment | None:
     runner = lock_runner(runner_id)
     if runner.paused or runner.is_done or (runner.ephemeral and runner.used_job_id is not None):
         return None
+    # Of a set's runner: its process shall go, or has gone and is to be started anew. Then this is a late poll.
+    if runner.deleting_at is not None or runner.next_attempt_at is not None:
+        return None
     if Job.objects.filter(runner=runner, state__in=ACTIVE_STATES).exists():
         return None
+    limits = _limits_of_set(runner)
+    if limits is None:
+        return None
     token = new_token("job")
-    job_id = _take(runner, poll_id, hash_token(token))
+    job_id = _take(runner, poll_id, hash_token(token), limits)
     if job_id is None:
         return None
     job = Job.objects.get(pk=job_id)
     if runner.ephemeral:
-        runner.used_job_id, runner.used_job_name = job.pk, job.name
+        runner.used_job_id, runner.used_job_name, runner.idle_since = job.pk, job.name, None
         runner.version += 1
-        runner.save(update_fields=["used_job_id", "used_job_name", "version"])
+        runner.save(update_fields=["used_job_id", "used_job_name", "idle_since", "version"])
     events.record("claimed", job=job, runner=runner, from_state=JobState.QUEUED, to_state=JobState.ASSIGNED)
     events.notify(events.DEADLINE_SET)
     return Assignment(job, token)
 
 
-def _take(runner: Runner, poll_id: str, token_hash: str) -> int | None:
+def _limits_of_set(runner: Runner) -> dict[str, Any] | None:
+    """What its set lets a runner take, for the query; None: nothing, because the set is being deleted."""
+    runner_set = runner.runner_set
+    if runner_set is None:
+        return {"repositories": None, "full": []}
+    if runner_set.phase == RunnerSet.Phase.DELETING:
+        return None
+    if runner_set.maximum_per_repository is not None:
+        # One after the other, or two at once would both count the same jobs. Whoever holds this lock waits for nothing.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [SHARED_LIMIT, runner_set.pk])
+    return {"repositories": demand.limits(runner_set)["repositories"], "full": demand.full_repositories(runner_set)}
+
+
+def _take(runner: Runner, poll_id: str, token_hash: str, limits: dict[str, Any]) -> int | None:
     now = timezone.now()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -113,6 +138,7 @@ def _take(runner: Runner, poll_id: str, token_hash: str) -> int | None:
                 "repository": runner.repository_id,
                 "owner": runner.owner_id if runner.repository_id is None else None,
                 "labels": normalised(runner.labels),
+                **limits,
             },
         )
         row = cursor.fetchone()

@@ -83,6 +83,12 @@ def lock_runner(runner_id: int) -> Runner:
         raise NotFound("There is no such runner; it may have been removed.") from None
 
 
+def lock_free_runner(seen: Runner) -> Runner | None:
+    """The runner as it was seen, locked; None where it has changed since, or somebody else has locked it."""
+    free = Runner.objects.select_for_update(no_key=True, skip_locked=True)
+    return free.filter(pk=seen.pk, version=seen.version).first()
+
+
 def lock_set(set_id: int) -> RunnerSet:
     try:
         return RunnerSet.objects.select_for_update(no_key=True).get(pk=set_id)

@@ -11,7 +11,19 @@ from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.groups import settle_later
-from ci.models import ACTIVE_STATES, CancelReason, Conclusion, Job, JobState, Run, Runner, RunnerPhase, RunnerSet, Step, StepState
+from ci.models import (
+    ACTIVE_STATES,
+    CancelReason,
+    Conclusion,
+    Job,
+    JobState,
+    Run,
+    Runner,
+    RunnerPhase,
+    RunnerSet,
+    Step,
+    StepState,
+)
 from ci.workflow.storable import cleaned
 
 # state -> the states it may be reached from. Whatever is not here is a fault of the server and raises.
@@ -153,9 +165,18 @@ def free_runner(runner: Runner, job: Job) -> None:
             ended_at=now,
             reason=f"Its job {job.name} has ended."[:500],
         )
-        events.wake_set(locked.runner_set_id)
+        _tell_set(locked)
     elif locked.phase == RunnerPhase.RUNNING:
         write(locked, phase=RunnerPhase.PENDING)
+
+
+def _tell_set(runner: Runner) -> None:
+    if runner.runner_set_id is None:
+        return
+    events.wake_set(runner.runner_set_id)
+    if RunnerSet.objects.filter(pk=runner.runner_set_id, maximum_per_repository__isnull=False).exists():
+        # Its other runners were told of the jobs of this repository when they might not take them.
+        events.notify(events.JOB_QUEUED, "")
 
 
 def lose_runner(runner: Runner, reason: str) -> None:
@@ -166,6 +187,6 @@ def lose_runner(runner: Runner, reason: str) -> None:
     if locked.ephemeral:
         write(locked, phase=RunnerPhase.FAILED, ready=False, ended_at=timezone.now(), reason=reason[:500])
         events.record("runner_failed", runner=locked, to_state=RunnerPhase.FAILED, detail=reason)
-        events.wake_set(locked.runner_set_id)
+        _tell_set(locked)
     elif locked.phase == RunnerPhase.RUNNING:
         write(locked, phase=RunnerPhase.PENDING)

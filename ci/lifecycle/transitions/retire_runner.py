@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.transitions.guard import check_version, guarded, lock_runner
+from ci.lifecycle.transitions.leaving import leaving
 from ci.lifecycle.transitions.moves import write
 from ci.models import ACTIVE_STATES, Job, Runner, RunnerPhase
 
@@ -25,7 +26,9 @@ def retire_runner(*, runner_id: int, reason: str, version: int | None = None, ac
     if not runner.ephemeral or runner.is_done or _has_a_job(runner):
         return False
     before = runner.phase
-    write(runner, phase=RunnerPhase.SUCCEEDED, ready=False, ended_at=timezone.now(), reason=reason[:500])
+    ending = {"phase": RunnerPhase.SUCCEEDED, "ready": False, "ended_at": timezone.now(), "reason": reason[:500]}
+    write(runner, **ending, **leaving(runner))
+    events.wake_set(runner.runner_set_id)
     events.record("runner_retired", runner=runner, from_state=before, to_state=runner.phase, actor=actor, detail=reason)
     return True
 

@@ -1,0 +1,122 @@
+"""Which processes of a set's runners must go, how urgently, and which places are given up?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from ci.lifecycle import demand, events
+from ci.lifecycle.transitions.guard import lock_free_runner
+from ci.lifecycle.transitions.launching import close
+from ci.lifecycle.transitions.leaving import gone, told_to_go
+from ci.lifecycle.transitions.moves import write
+from ci.models import LaunchAttempt, Runner, RunnerPhase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """A process that must go, by the handle of its very attempt. `force`: it was told to, and did not."""
+
+    runner_id: int
+    attempt: int
+    launcher: str
+    handle: str
+    force: bool
+
+
+@dataclass
+class Dying:
+    stop: list[Stop] = field(default_factory=list)
+    wakes: list[datetime] = field(default_factory=list)
+
+
+def dying(seen: Iterable[tuple[demand.Seen, Runner]], now: datetime) -> Dying:
+    """Go through the runners of a locked set: tell those to go whose time is over, give up those that never went."""
+    found = Dying()
+    seen = list(seen)
+    attempts = {
+        attempt.runner_id: attempt
+        for attempt in LaunchAttempt.objects.filter(runner__in=[runner for _, runner in seen], ended_at=None)
+    }
+    for one, runner in seen:
+        attempt = attempts.get(runner.pk)
+        if runner.is_done:
+            _after_the_end(runner, attempt, now, found)
+        elif attempt is not None and not one.busy and runner.deleting_at is None:
+            _before_its_job(runner, now, found)
+        if attempt is not None and runner.deleting_at is not None and runner.stopped_at is None:
+            _stop(runner, attempt, now, found)
+    return found
+
+
+def _after_the_end(runner: Runner, attempt: LaunchAttempt | None, now: datetime, found: Dying) -> None:
+    if attempt is None:
+        _write(runner, **gone(now))
+    elif runner.deleting_at is None:
+        # After its job a process ends by itself; one that was lost is not waited for.
+        grace = settings.SCALE_EXIT_SECONDS if runner.phase == RunnerPhase.SUCCEEDED else 0
+        due = (runner.ended_at or now) + timedelta(seconds=grace)
+        if due > now:
+            found.wakes.append(due)
+        else:
+            _write(runner, **told_to_go(now))
+    elif runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS) <= now:
+        _give_up(runner, attempt, now)
+
+
+def _before_its_job(runner: Runner, now: datetime, found: Dying) -> None:
+    """One that does not come up, or does not ask for jobs any more, is told to go; then it is a failed attempt."""
+    if runner.registered_at is not None:
+        last = max(runner.registered_at, runner.last_seen_at or runner.registered_at)
+        limit, why = settings.SCALE_SILENT_SECONDS, "It has not asked for a job for {:g} s."
+    elif runner.launched_at is not None:
+        last, limit = runner.launched_at, settings.SCALE_BOOT_SECONDS
+        why = "It did not come up within {:g} s."
+    else:
+        return  # being started: that call has a deadline of its own
+    due = last + timedelta(seconds=limit)
+    if due > now:
+        found.wakes.append(due)
+        return
+    reason = why.format(limit)
+    # Its credential first: it must not come up while it is told to go.
+    if _write(runner, token_hash=None, ready=False, idle_since=None, reason=reason, **told_to_go(now)):
+        events.record("runner_silent", runner=runner, runner_set=runner.runner_set, detail=reason)
+
+
+def _stop(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -> None:
+    force_at = runner.cleanup_at or now
+    if attempt.handle:
+        found.stop.append(
+            Stop(
+                runner_id=runner.pk,
+                attempt=attempt.number,
+                launcher=runner.launcher,
+                handle=attempt.handle,
+                force=force_at <= now,
+            )
+        )
+    if force_at > now:
+        found.wakes.append(force_at)
+    if runner.is_done and runner.deleting_at is not None:
+        found.wakes.append(runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS))
+
+
+def _give_up(runner: Runner, attempt: LaunchAttempt, now: datetime) -> None:
+    """Nobody can say whether its process is gone, however often it was killed: its place is not held for ever."""
+    detail = f"Its process was not known to be gone {settings.SCALE_CLEANUP_SECONDS:g} s after it was told to go."
+    if _write(runner, **gone(now)):
+        close(attempt, reason=detail)
+        events.record("runner_given_up", runner=runner, runner_set=runner.runner_set, detail=detail)
+
+
+def _write(runner: Runner, **fields: Any) -> bool:
+    """Onto the runner as it was looked at; False where it has changed since, or is being changed."""
+    if lock_free_runner(runner) is None:
+        return False
+    write(runner, **fields)
+    return True
