@@ -250,6 +250,11 @@ SCALE_QUOTA_SECONDS = env.float("FORGE_SCALE_QUOTA_SECONDS", default=600)
 # More than five failures within the window are trouble: then one launch at a time, and a pause after each failure.
 SCALE_TROUBLE_WINDOW_SECONDS = env.float("FORGE_SCALE_TROUBLE_WINDOW_SECONDS", default=600)
 SCALE_TROUBLE_PAUSE_SECONDS = env.float("FORGE_SCALE_TROUBLE_PAUSE_SECONDS", default=80)
+# What runner processes on other machines call; those of this machine may have a nearer address.
+SCALE_URL = env.str("FORGE_SCALE_URL", default="") or SERVER_URL
+SCALE_LOCAL_URL = env.str("FORGE_SCALE_LOCAL_URL", default="") or SCALE_URL
+# Tells the processes of this installation from those of another one on the same engine; never change it.
+INSTALLATION = env.str("FORGE_INSTALLATION", default="")
 # How often the processes of a set are looked at, and every set is scaled whatever it was told.
 SCALE_POLL_SECONDS = env.float("FORGE_SCALE_POLL_SECONDS", default=2)
 SCALE_SWEEP_SECONDS = env.float("FORGE_SCALE_SWEEP_SECONDS", default=10)

@@ -100,7 +100,7 @@ def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, 
         if changes.keys() & set(SPEC):
             values["spec_revision"] = F("spec_revision") + 1
         if changes.keys() & set(PROGRAM) and current.phase == RunnerSet.Phase.OUTDATED:
-            values.update(phase=RunnerSet.Phase.RUNNING, parked_at=None)
+            values |= {"phase": RunnerSet.Phase.RUNNING, "parked_at": None}
         # No lock was held since the read: whoever wrote in between has moved the version, and wins.
         if not _update(RunnerSet.objects.filter(pk=current.pk, version=current.version), values):
             raise _changed(current)

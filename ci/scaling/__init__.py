@@ -1,1 +1,1 @@
-"""Runner sets: groups of single-use runners that grow and shrink with demand."""
+"""Runner sets: what starts, finds and ends the processes of their runners. What shall be is decided in ci.lifecycle."""

@@ -31,8 +31,8 @@ DECIDED = {
     "attempt",
     "ended_at",
 }
-# Steps have no version: their job's lock is theirs.
-WITHOUT_VERSION = {("ci/lifecycle/transitions/moves.py", "_end_steps")}
+# Steps and attempts have no version: the lock of their job or runner is theirs.
+WITHOUT_VERSION = {("ci/lifecycle/transitions/moves.py", "_end_steps"), ("ci/lifecycle/transitions/launching.py", "close")}
 WRITES = {"update", "bulk_update", "save", "update_or_create"}
 
 

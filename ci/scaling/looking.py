@@ -1,0 +1,121 @@
+"""What has become of the processes? Ends are noted, lost handles found again, and those that nobody knows are ended."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.utils import timezone
+
+from ci.lifecycle import events, transitions
+from ci.lifecycle.errors import LifecycleError
+from ci.models import LaunchAttempt
+from ci.scaling.launchers.protocol import Launcher, LaunchError, Process
+from ci.scaling.starting import note
+
+logger = logging.getLogger(__name__)
+
+BROKEN_OFF = "Its launch was broken off before its process was there."
+
+
+class Orphans:
+    """Processes of this installation that belong to no open attempt, as one scaler has met them."""
+
+    def __init__(self) -> None:
+        self._met: set[str] = set()
+        self._asked: dict[str, float] = {}
+
+    def meet(self, process: Process, launcher: Launcher) -> None:
+        """Ask it to end when it is met a second time, for at the first it may be ending anyhow; force it later on."""
+        if process.handle not in self._met:
+            self._met.add(process.handle)
+            return
+        if process.handle not in self._asked:
+            self._asked[process.handle] = time.monotonic()
+            logger.warning("process %s belongs to no runner any more: it is ended", process.identity)
+            events.record("orphan_ended", detail=f"The process {process.identity} belonged to no runner any more.")
+        force = time.monotonic() - self._asked[process.handle] >= settings.SCALE_STOP_SECONDS
+        launcher.stop(process.handle, force=force)
+
+
+def look(
+    launcher: Launcher,
+    *,
+    kind: str,
+    set_id: int | None,
+    orphans: Orphans,
+    is_starting: Callable[[int], bool] = lambda runner_id: False,
+) -> None:
+    """Compare the processes of a launcher of this kind with the attempts that are open.
+
+    `set_id`: of this set; None: of all, also of those that are gone, and then only for processes that nobody knows.
+    `is_starting`: whether this very process is about to start the runner. Raises LaunchError.
+    """
+    began = timezone.now()
+    processes = launcher.list(set_id)
+    # Read after the list: a process in it that has no open attempt here has none.
+    found = LaunchAttempt.objects.filter(ended_at=None, runner__launcher=kind).select_related("runner")
+    if set_id is not None:
+        found = found.filter(runner__runner_set=set_id)
+    attempts = {(attempt.runner_id, attempt.number): attempt for attempt in found.order_by("pk")}
+    for process in processes:
+        with _alone(process.identity):
+            attempt = attempts.get((process.runner_id, process.attempt))
+            if attempt is not None and attempt.handle in ("", process.handle):
+                del attempts[process.runner_id, process.attempt]
+                _found(process, attempt, launcher)
+            elif process.state != "exited":
+                orphans.meet(process, launcher)
+    for attempt in attempts.values() if set_id is not None else ():
+        with _alone(str(attempt)):
+            _missing(attempt, launcher, began, is_starting)
+
+
+def _found(process: Process, attempt: LaunchAttempt, launcher: Launcher) -> None:
+    if not attempt.handle:
+        # Whoever started it was killed before the handle was saved.
+        note(launcher, process.handle, runner_id=attempt.runner_id, attempt=attempt.number)
+    if process.state == "exited":
+        transitions.process_ended(
+            runner_id=attempt.runner_id,
+            attempt=attempt.number,
+            exit_code=process.exit_code,
+            reason=process.reason,
+        )
+
+
+def _missing(attempt: LaunchAttempt, launcher: Launcher, began: datetime, is_starting: Callable[[int], bool]) -> None:
+    runner = attempt.runner
+    if not attempt.handle:
+        # Until its call must have ended, it may still be coming.
+        if not is_starting(runner.pk) and attempt.started_at + timedelta(seconds=settings.SCALE_START_SECONDS) <= began:
+            transitions.launch_failed(runner_id=runner.pk, attempt=attempt.number, reason=BROKEN_OFF, retry_after=0)
+        return
+    # It may have been started after the list was made.
+    process = launcher.poll(attempt.handle)
+    if process is not None and process.state != "exited":
+        return
+    if process is not None:
+        _found(process, attempt, launcher)
+    elif runner.deleting_at is not None:
+        transitions.process_stopped(runner_id=runner.pk, attempt=attempt.number)
+    else:
+        transitions.process_ended(runner_id=runner.pk, attempt=attempt.number, exit_code=None)
+
+
+@contextlib.contextmanager
+def _alone(what: str) -> Iterator[None]:
+    """One that fails must not keep the others waiting. A database that is away fails them all."""
+    try:
+        yield
+    except (OperationalError, InterfaceError):
+        raise
+    except (LifecycleError, LaunchError) as error:
+        logger.warning("%s: %s", what, error)
+    except Exception:
+        logger.exception("%s could not be looked after", what)
