@@ -12,12 +12,27 @@ from pathlib import Path
 
 from ci.runner import VERSION, environment
 from ci.runner.client import ApiError, Client, GaveUp
-from ci.runner.config import DEFAULT_FILE, DEFAULT_WORK, Config, ConfigError, check_url, default_labels, read_labels
+from ci.runner.config import (
+    DEFAULT_FILE,
+    DEFAULT_WORK,
+    URL_VARIABLE,
+    Config,
+    ConfigError,
+    check_url,
+    default_labels,
+    read_labels,
+)
+from ci.runner.config import TOKEN_VARIABLE as RUNNER_TOKEN_VARIABLE
 from ci.runner.worker import Worker, report
 from ci.runner.workspace import WorkError, lock
 
 TOKEN_VARIABLE = "FORGE_REGISTRATION_TOKEN"  # noqa: S105 (a variable's name)
 REGISTER_SECONDS = 60.0
+ONCE = f"run one job and exit; without --config, ${RUNNER_TOKEN_VARIABLE} and ${URL_VARIABLE} replace a registration"
+EXITS = (
+    "exit status: 0 the job is done, or the runner was told to end or retired while idle; 1 the forge refused it; "
+    "2 wrong usage or configuration; 7 the forge does not take this version of the runner any more"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,8 +48,8 @@ def parser() -> argparse.ArgumentParser:
     register.add_argument("--labels", default=",".join(default_labels()), help="comma-separated (default: %(default)s)")
     register.add_argument("--ephemeral", action="store_true", help="run one job, then be forgotten")
     _add_config(register)
-    for name, text in (("run", "run jobs until told to stop"), ("once", "run one job and exit")):
-        command = commands.add_parser(name, help=text)
+    for name, text in (("run", "run jobs until told to stop"), ("once", ONCE)):
+        command = commands.add_parser(name, help=text, description=text, epilog=EXITS)
         _add_config(command)
         command.add_argument(
             "--work", type=Path, default=Path(DEFAULT_WORK), help="folder for the jobs' files (default: ./%(default)s)"
@@ -49,13 +64,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_config(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--config", type=Path, default=Path(DEFAULT_FILE), help="configuration file (default: ./%(default)s)"
-    )
+    command.add_argument("--config", type=Path, help=f"configuration file (default: ./{DEFAULT_FILE})")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit status: 0 clean, 1 failure, 2 usage or configuration."""
+    """The exit status, see EXITS; launchers tell by it how a runner ended."""
     args = parser().parse_args(argv)
     try:
         if args.command == "register":
@@ -85,8 +98,9 @@ def _register(args: argparse.Namespace) -> int:
     except (KeyError, TypeError, ValueError):
         print(f"{url} did not answer as a forge's runner API does. Is the address right?", file=sys.stderr)
         return 1
-    config.save(args.config)
-    print(f"Runner {config.name} is registered at {url}; its configuration is {args.config}.")
+    file = args.config or Path(DEFAULT_FILE)
+    config.save(file)
+    print(f"Runner {config.name} is registered at {url}; its configuration is {file}.")
     return 0
 
 
@@ -123,7 +137,8 @@ def _refusal(error: ApiError, url: str) -> str:
 
 
 def _work(args: argparse.Namespace, *, once: bool) -> int:
-    config = Config.load(args.config)
+    launched = Config.take(os.environ) if once and args.config is None else None
+    config = launched or Config.load(args.config or Path(DEFAULT_FILE))
     work = args.work.resolve()
     with lock(work):
         names = frozenset(name.strip() for name in args.pass_env.split(",") if name.strip())

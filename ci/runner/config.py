@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +14,12 @@ from ci.runner import environment
 
 DEFAULT_FILE = ".runner"
 DEFAULT_WORK = "_work"
+# How a launcher hands a runner that it starts what registration would have written down.
+TOKEN_VARIABLE = "FORGE_RUNNER_TOKEN"  # noqa: S105 (a variable's name)
+URL_VARIABLE = "FORGE_URL"
+NAME_VARIABLE = "FORGE_RUNNER_NAME"
+LABELS_VARIABLE = "FORGE_RUNNER_LABELS"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}")
 
 
@@ -22,10 +29,10 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Config:
-    """What registration wrote down."""
+    """What registration wrote down, or a launcher said."""
 
     url: str
-    id: int
+    id: int  # 0 where a launcher gave the token: nothing needs it
     name: str
     token: str
     labels: tuple[str, ...]
@@ -64,6 +71,30 @@ class Config:
             raise ConfigError(
                 f"The configuration {file} cannot be read ({error}). Register the runner again."
             ) from error
+
+    @classmethod
+    def take(cls, environment: MutableMapping[str, str]) -> Config | None:
+        """What a launcher gave by the environment, for one job; None where it gave no token. Raises ConfigError.
+
+        Taken out of it: programs that this process starts must not inherit the token. Name and labels may be absent,
+        the forge tells them.
+        """
+        token = environment.pop(TOKEN_VARIABLE, "").strip()
+        if not token:
+            return None
+        if not _TOKEN.fullmatch(token):
+            raise ConfigError(f"{TOKEN_VARIABLE} holds no runner token (frr_…); it is not shown here.")
+        if not environment.get(URL_VARIABLE):
+            raise ConfigError(f"{TOKEN_VARIABLE} is set, so {URL_VARIABLE} must be too: the address of the forge.")
+        labels = environment.get(LABELS_VARIABLE, "")
+        return cls(
+            url=check_url(environment[URL_VARIABLE]),
+            id=0,
+            name=environment.get(NAME_VARIABLE) or "runner",
+            token=token,
+            labels=tuple(read_labels(labels)) if labels.strip() else (),
+            ephemeral=True,
+        )
 
 
 def check_url(url: object) -> str:

@@ -23,6 +23,11 @@ POLL_SECONDS = 50.0
 # An answer without a job that came at once must not become a busy loop.
 SHORTEST_POLL = 1.0
 LAST_POLL_SECONDS = 5.0
+CLEAN, REFUSED, OUTDATED = 0, 1, 7
+# What the forge says of a single-use runner that gets no job any more, or whose version it does not take.
+OUTDATED_PHASE = "outdated"
+RETIRED_PHASES = ("succeeded", "failed")
+OUTDATED_CODE = "runner_outdated"
 
 
 class _Interrupted(BaseException):
@@ -32,6 +37,10 @@ class _Interrupted(BaseException):
 def report(text: str) -> None:
     """A line of the runner's own log."""
     print(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {text}", file=sys.stderr, flush=True)
+
+
+class _Outdated(Exception):
+    """The forge takes no runner of this version."""
 
 
 class Worker:
@@ -45,19 +54,21 @@ class Worker:
         self._client = Client(config.url, report=report)
         self._signals = 0
         self._polling = False
+        self._retired = False
         self._job: Job | None = None
+        self._name = config.name
         self._labels = config.labels
 
     def run(self) -> int:
-        """The exit status: 0 after a clean end, 1 where the forge refused this runner."""
+        """The exit status: CLEAN, REFUSED by the forge, or OUTDATED by its word."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
         try:
             if left := clear_leftovers(self._work):
                 report(f"ended {len(left)} processes of a job whose runner was killed")
             self._introduce()
-            report(f"runner {self._config.name} ({', '.join(self._labels)}) waits for jobs of {self._config.url}")
-            while self._signals == 0:
+            report(f"runner {self._name} ({', '.join(self._labels)}) waits for jobs of {self._config.url}")
+            while self._signals == 0 and not self._retired:
                 payload = self._poll()
                 if payload is not None:
                     self._run_job(payload)
@@ -65,13 +76,16 @@ class Worker:
                         break
         except GaveUp:
             pass
-        except ApiError as error:
+        except (_Outdated, ApiError) as error:
+            if isinstance(error, _Outdated) or error.code == OUTDATED_CODE:
+                report(f"The forge does not take version {VERSION} of the runner any more: install its present one.")
+                return OUTDATED
             report(_refusal(error))
-            return 1
+            return REFUSED
         finally:
             self._client.close()
         report("runner stopped")
-        return 0
+        return CLEAN
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         self._signals += 1
@@ -89,12 +103,27 @@ class Worker:
         return self._signals > 0
 
     def _introduce(self) -> None:
-        """Tell the forge which program this is now, and learn the labels it knows."""
+        """Tell the forge which program this is now, and learn the name and labels it knows."""
         body = {"version": VERSION, "os": environment.system().lower(), "arch": environment.architecture().lower()}
         _, answer = self._client.call("PATCH", "runners/self", token=self._config.token, body=body, stop=self._stopping)
+        self._name = str(answer.get("name") or self._name)
         labels = answer.get("labels")
         if isinstance(labels, list):
             self._labels = tuple(str(label) for label in labels)
+        self._heed(answer)
+
+    def _heed(self, answer: dict[str, object]) -> None:
+        """What the forge says a single-use runner is, may be its end. Raises _Outdated."""
+        if self._config.ephemeral:
+            if answer.get("phase") == OUTDATED_PHASE:
+                raise _Outdated
+            self._retired = answer.get("phase") in RETIRED_PHASES
+
+    def _ask_standing(self) -> None:
+        """A single-use runner whose poll found nothing may have been retired meanwhile. Raises ApiError, GaveUp."""
+        if self._config.ephemeral:
+            _, answer = self._client.call("GET", "runners/self", token=self._config.token, stop=self._stopping)
+            self._heed(answer)
 
     def _poll(self) -> Payload | None:
         """One job; None after a signal. One poll_id until an answer came, so that a lost answer is given again."""
@@ -116,6 +145,10 @@ class Worker:
                 self._polling = False
             if payload := self._read(status, body):
                 return payload
+            self._ask_standing()
+            if self._retired:
+                report("the forge has retired this runner")
+                return None
             poll_id = uuid.uuid4().hex
             if time.monotonic() - began < SHORTEST_POLL and self._signals == 0:
                 time.sleep(SHORTEST_POLL)
@@ -148,7 +181,7 @@ class Worker:
 
     def _run_job(self, payload: Payload) -> None:
         folders = Folders.of(self._work, str(payload.github.get("repository") or "unknown/unknown"))
-        host = Host(self._config.name, self._labels, self._pass_env)
+        host = Host(self._name, self._labels, self._pass_env)
         self._job = Job(payload, client=self._client, folders=folders, host=host, report=report)
         if self._signals > 1:
             self._job.control.stop("the runner was told twice to stop")
