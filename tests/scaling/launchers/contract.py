@@ -76,7 +76,9 @@ class Bench(ABC):
 
     @abstractmethod
     def alive(self, handle: str) -> int:
-        """How many of the handle's process and its descendants live now; waits until a STUBBORN work has its child."""
+        """How many of the handle's process and its descendants live now.
+
+        Asked first while a LONG or STUBBORN work runs: waits until it is up, with its child."""
 
     @abstractmethod
     def replace(self, handle: str) -> Callable[[], bool]:
@@ -396,6 +398,7 @@ class LauncherContract:
         orphan: Process = until(listed, "the orphan")
         assert (orphan.identity, orphan.runner_id, orphan.attempt) == (wanted.identity, 17, 1)
         assert until_state(again, orphan.handle, "running").identity == wanted.identity
+        assert bench.alive(orphan.handle) >= 1
         assert again.start(wanted) == orphan.handle  # adopted
         again.stop(orphan.handle, force=True)  # or ended
         until_ended(again, orphan.handle)

@@ -50,7 +50,8 @@ def main() -> int:
 def far_child(*, keep_mark: bool) -> int:
     """A grandchild whose parent is gone, in a session of its own, without the environment where asked."""
     middle = (
-        "import subprocess, sys; p = subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=subprocess.PIPE);"
+        "import subprocess, sys; p = subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=subprocess.PIPE,"
+        "stderr=subprocess.DEVNULL); "
         "p.stdout.readline(); print(p.pid)"
     )
     env = os.environ if keep_mark else {"PATH": os.environ.get("PATH", "")}
