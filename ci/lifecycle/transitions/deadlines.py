@@ -40,13 +40,13 @@ def _give_up_queueing(job: Job) -> str:
 
 def _cancel_assignment(job: Job, why: str) -> str:
     """assigned -> queued for another runner, or ended if a cancel came first; nothing of the assignment stays."""
-    runner = job.runner
+    if job.runner is not None:
+        # First, or the end of its job would be taken for a good end of the runner.
+        lose_runner(job.runner, f"Its job was taken back: {why}.")
     if job.cancel_reason:
         end(job, Conclusion.CANCELLED, kind="cancelled", note=f"{CancelReason(job.cancel_reason).label}; {why}.")
     else:
         queue(job, kind="requeued", detail=why)
-    if runner is not None:
-        lose_runner(runner, f"Its job was taken back: {why}.")
     return "cancel_assignment"
 
 
@@ -110,15 +110,14 @@ def requeue_job(*, job_id: int, actor: object, version: int | None = None) -> No
 
 
 def _lose(job: Job, why: str) -> None:
-    runner = job.runner
+    if job.runner is not None:
+        lose_runner(job.runner, f"{why}.")
     if job.cancel_reason:
         end(job, Conclusion.CANCELLED, kind="lost", note=f"{CancelReason(job.cancel_reason).label}; {why}.")
     elif _has_begun(job):
         end(job, Conclusion.FAILURE, kind="lost", note=f"{why}.")
     else:
         queue(job, kind="requeued", detail=why)
-    if runner is not None:
-        lose_runner(runner, f"{why}.")
 
 
 def _has_begun(job: Job) -> bool:

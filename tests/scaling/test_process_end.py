@@ -1,0 +1,192 @@
+"""process_ended, process_stopped: what a process leaves behind is settled once, whatever it left."""
+
+from __future__ import annotations
+
+from ci.lifecycle import transitions
+from ci.models import Conclusion, Event, JobState, Runner, RunnerPhase
+from tests.scaling.world import World
+
+
+def test_a_clean_end_after_the_job_needs_nothing_more(world: World) -> None:
+    """Row 24. (Treat pod failed with runner container exit 0 as success with job id.)"""
+    world.make_set()
+    world.queue(1)
+    world.scale()
+    world.work_all()
+    world.scale()
+    (runner,) = world.ended
+    assert (runner.phase, runner.exit_code) == (RunnerPhase.SUCCEEDED, 0)
+    assert runner.stopped_at is not None
+    assert world.launcher.stops == []  # it is not told to go, and nothing else is asked of the launcher either
+    assert world.taking_room == 0
+
+
+def test_a_clean_end_without_a_job_is_an_end_too(world: World) -> None:
+    """Row 24. (… exit 0 as success with no job id.)"""
+    world.make_set(minimum=1)
+    world.scale()
+    world.poll_all()
+    (runner,) = world.runners
+    world.exit(runner, 0)
+    world.scale(times=2)
+    (ended,) = world.ended
+    assert (ended.pk, ended.phase) == (runner.pk, RunnerPhase.SUCCEEDED)
+    assert len(world.runners) == 1
+
+
+def test_a_process_that_ends_before_it_asks_for_a_job_has_failed(world: World) -> None:
+    """Else a wrong command line would be started again and again, at once."""
+    world.make_set(minimum=1)
+    world.scale()
+    (runner,) = world.runners
+    world.exit(runner, 0)
+    world.scale()
+    runner.refresh_from_db()
+    assert (runner.phase, runner.failures) == (RunnerPhase.PENDING, 1)
+    assert runner.reason == "its process ended before it asked for a job"
+
+
+def test_a_job_whose_process_died_ends_with_the_reason(world: World) -> None:
+    """Row 25. (Delete ephemeral runner on failure and job assigned.)"""
+    world.make_set()
+    runner = world.busy()
+    world.exit(runner, 137, "out of memory: the job used more than 512 MiB")
+    world.scale()
+    job = world.assigned.job
+    assert (job.state, job.conclusion) == (JobState.ENDED, Conclusion.FAILURE)
+    why = f"runner {runner.name} is gone: out of memory: the job used more than 512 MiB"
+    assert job.end_note == f"{why}."
+    runner.refresh_from_db()
+    assert (runner.phase, runner.reason, runner.exit_code) == (RunnerPhase.FAILED, f"{why}.", 137)
+    assert runner.stopped_at is not None
+
+
+def test_a_job_that_had_not_begun_goes_to_another_runner(world: World) -> None:
+    """Row 25. (Delete ephemeral runner when pod failed before runner state is recorded and job assigned.)"""
+    world.make_set()
+    world.queue(1)
+    world.scale()
+    (assigned,) = world.poll_all()
+    world.exit(assigned.runner, 1, "killed")
+    world.scale()
+    assert assigned.job.state == JobState.QUEUED
+    world.scale()
+    (again,) = world.poll_all()
+    assert (again.id, again.runner.pk != assigned.runner.pk) == (assigned.id, True)
+    assert world.phases() == ["failed", "pending"]
+
+
+def test_a_failure_without_a_job_is_a_fresh_attempt(world: World) -> None:
+    """Row 26. (Re-create pod on eviction, on reason starting with OutOf, when init container fails.)"""
+    world.make_set(minimum=1)
+    world.scale()
+    world.poll_all()
+    (runner,) = world.runners
+    world.exit(runner, 1, "evicted: the node was low on memory")
+    world.scale()
+    runner.refresh_from_db()
+    assert (runner.phase, runner.ready, runner.handle, runner.token_hash) == (RunnerPhase.PENDING, False, "", None)
+    assert (runner.registered_at, runner.launched_at, runner.idle_since) == (None, None, None)
+    assert runner.reason == "evicted: the node was low on memory"
+
+
+def test_a_vanished_process_is_lost_and_not_made_again(world: World) -> None:
+    """Row 27. (Not set the phase to succeeded without pod termination status.)"""
+    world.make_set(minimum=1)
+    world.scale()
+    world.poll_all()
+    (runner,) = world.runners
+    world.launcher.lose(runner.handle)
+    world.scale(times=2)
+    (lost,) = world.ended
+    assert (lost.pk, lost.phase, lost.reason) == (runner.pk, RunnerPhase.FAILED, "It was lost: its process vanished")
+    assert lost.attempts == 1
+    assert [one.pk != runner.pk for one in world.runners] == [True]
+
+
+def test_the_job_of_a_vanished_process_is_lost_with_it(world: World) -> None:
+    """Row 27."""
+    world.make_set()
+    runner = world.busy()
+    world.launcher.lose(runner.handle)
+    world.scale()
+    job = world.assigned.job
+    assert (job.conclusion, job.end_note) == ("failure", f"runner {runner.name} is gone: its process vanished.")
+
+
+def test_one_that_is_not_in_the_list_yet_is_not_lost(world: World) -> None:
+    """TestRunnerFinalizerDoesNotTrustStalePodCache: the list may have been made before it was started."""
+    world.make_set(minimum=1)
+    world.scale()
+    real, world.launcher.list = world.launcher.list, lambda set_id=None: []  # type: ignore[method-assign,assignment]
+    world.scale()
+    world.launcher.list = real  # type: ignore[method-assign]
+    assert [runner.phase for runner in world.runners] == [RunnerPhase.PENDING]
+    assert world.ended == []
+
+
+def test_an_engine_that_is_away_says_nothing_about_its_processes(world: World) -> None:
+    """TestRunnerFinalizerPreservesPodWhenAuthoritativeReadFails."""
+    world.make_set()
+    runner = world.busy()
+    world.launcher.away = True
+    before = Runner.objects.filter(pk=runner.pk).values().get()
+    world.scale(times=3)
+    assert Runner.objects.filter(pk=runner.pk).values().get() == before
+    world.launcher.away = False
+    world.assigned.complete()
+    assert world.assigned.job.conclusion == "success"
+
+
+def test_an_end_is_noted_once(world: World) -> None:
+    """Row 45."""
+    world.make_set(minimum=1)
+    world.scale()
+    (runner,) = world.runners
+    world.exit(runner, 1)
+    assert transitions.process_ended(runner_id=runner.pk, attempt=1, exit_code=1)
+    before = Runner.objects.filter(pk=runner.pk).values().get()
+    assert not transitions.process_ended(runner_id=runner.pk, attempt=1, exit_code=1)
+    assert not transitions.process_stopped(runner_id=runner.pk, attempt=1)
+    assert not transitions.process_ended(runner_id=runner.pk, attempt=9, exit_code=1)
+    assert not transitions.launch_failed(runner_id=runner.pk, attempt=1, reason="late", permanent=True)
+    assert Runner.objects.filter(pk=runner.pk).values().get() == before
+    assert Event.objects.filter(runner=runner, kind="process_ended").count() == 1
+
+
+def test_a_late_end_of_an_earlier_process_does_not_concern_the_next(world: World) -> None:
+    """Row 45."""
+    world.make_set(minimum=1)
+    world.scale()
+    (runner,) = world.runners
+    world.exit(runner, 1)
+    world.scale()
+    world.pass_time(6)
+    world.scale()
+    world.queue(1)
+    assigned = world.poll(runner)
+    assert assigned is not None
+    assigned.begin()
+    assert not transitions.process_ended(runner_id=runner.pk, attempt=1, exit_code=1)
+    assert assigned.job.state == JobState.RUNNING
+
+
+def test_an_end_after_the_job_is_no_failure_of_the_launch(world: World) -> None:
+    world.make_set()
+    runner = world.busy()
+    world.assigned.complete()
+    world.exit(runner, 1, "exit code 1")
+    runner_set = world.scale(times=2)
+    assert [(one.exit_code, one.failed) for one in world.attempts(runner)] == [(1, False)]
+    assert (world.ended[0].phase, runner_set.trouble) == (RunnerPhase.SUCCEEDED, "")
+
+
+def test_one_whose_job_was_deleted_is_not_started_again(world: World) -> None:
+    world.make_set()
+    runner = world.busy()
+    world.assigned.job.run.delete()
+    world.exit(runner, 1)
+    world.scale()
+    runner.refresh_from_db()
+    assert runner.phase == RunnerPhase.FAILED
+    assert runner.stopped_at is not None
