@@ -15,6 +15,7 @@ from ci.runner.client import ApiError, Client, GaveUp
 from ci.runner.config import (
     DEFAULT_FILE,
     DEFAULT_WORK,
+    TOKEN_FILE_VARIABLE,
     URL_VARIABLE,
     Config,
     ConfigError,
@@ -28,7 +29,10 @@ from ci.runner.workspace import WorkError, lock
 
 TOKEN_VARIABLE = "FORGE_REGISTRATION_TOKEN"  # noqa: S105 (a variable's name)
 REGISTER_SECONDS = 60.0
-ONCE = f"run one job and exit; without --config, ${RUNNER_TOKEN_VARIABLE} and ${URL_VARIABLE} replace a registration"
+ONCE = (
+    f"run one job and exit; without --config, ${RUNNER_TOKEN_VARIABLE} (or ${TOKEN_FILE_VARIABLE}) and ${URL_VARIABLE} "
+    "replace a registration"
+)
 EXITS = (
     "exit status: 0 the job is done, or the runner was told to end or retired while idle; 1 the forge refused it; "
     "2 wrong usage or configuration; 7 the forge does not take this version of the runner any more"

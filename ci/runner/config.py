@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import stat
 from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,9 +18,11 @@ DEFAULT_FILE = ".runner"
 DEFAULT_WORK = "_work"
 # How a launcher hands a runner that it starts what registration would have written down.
 TOKEN_VARIABLE = "FORGE_RUNNER_TOKEN"  # noqa: S105 (a variable's name)
+TOKEN_FILE_VARIABLE = "FORGE_RUNNER_TOKEN_FILE"  # noqa: S105 (a variable's name)
 URL_VARIABLE = "FORGE_URL"
 NAME_VARIABLE = "FORGE_RUNNER_NAME"
 LABELS_VARIABLE = "FORGE_RUNNER_LABELS"
+_MOST_TOKEN_CHARACTERS = 1000
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}")
 
@@ -76,25 +80,45 @@ class Config:
     def take(cls, environment: MutableMapping[str, str]) -> Config | None:
         """What a launcher gave by the environment, for one job; None where it gave no token. Raises ConfigError.
 
-        Taken out of it: programs that this process starts must not inherit the token. Name and labels may be absent,
-        the forge tells them.
+        The token, or the file that holds it, is taken away: what this process starts must not find it. Name and labels
+        may be absent, the forge tells them.
         """
         token = environment.pop(TOKEN_VARIABLE, "").strip()
-        if not token:
+        file = environment.pop(TOKEN_FILE_VARIABLE, "")
+        source = TOKEN_VARIABLE if token or not file else TOKEN_FILE_VARIABLE
+        if not token and file:
+            token = _take_file(Path(file))
+        elif not token:
             return None
         if not _TOKEN.fullmatch(token):
-            raise ConfigError(f"{TOKEN_VARIABLE} holds no runner token (frr_…); it is not shown here.")
+            raise ConfigError(f"{source} gives no runner token (frr_…); what it gives is not shown here.")
         if not environment.get(URL_VARIABLE):
-            raise ConfigError(f"{TOKEN_VARIABLE} is set, so {URL_VARIABLE} must be too: the address of the forge.")
-        labels = environment.get(LABELS_VARIABLE, "")
+            raise ConfigError(f"{source} is set, so {URL_VARIABLE} must be too: the address of the forge.")
+        labels = environment.get(LABELS_VARIABLE, "").split(",")
         return cls(
             url=check_url(environment[URL_VARIABLE]),
             id=0,
             name=environment.get(NAME_VARIABLE) or "runner",
             token=token,
-            labels=tuple(read_labels(labels)) if labels.strip() else (),
+            labels=tuple(label.strip() for label in labels if label.strip()),
             ephemeral=True,
         )
+
+
+def _take_file(file: Path) -> str:
+    """The token in the file, which is removed where that is allowed. Raises ConfigError."""
+    try:
+        with file.open() as stream:
+            token = stream.read(_MOST_TOKEN_CHARACTERS).strip()
+            is_plain = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(f"The file {file} of {TOKEN_FILE_VARIABLE} cannot be read: {reason}.") from error
+    # Only what can have been made to hold a token: a device or pipe that a mistake names is needed by others.
+    if is_plain and _TOKEN.fullmatch(token):
+        with contextlib.suppress(OSError):  # a mounted secret cannot be removed
+            file.unlink()
+    return token
 
 
 def check_url(url: object) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +58,15 @@ def test_it_runs_one_job_by_the_token_of_its_environment_and_exits_with_0(launch
     assert not runners.config.exists() and not (runners.folder / ".runner").exists()
 
 
+def test_a_token_in_a_file_is_taken_away_with_its_file(launched: Launched, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    job = launched.server.add([{"run": f"test ! -e {file}; env"}])
+    assert launched.start(FORGE_RUNNER_TOKEN="", FORGE_RUNNER_TOKEN_FILE=str(file)).wait(60) == 0
+    assert job.conclusion == "success" and not file.exists()
+    assert TOKEN not in job.text and "TOKEN_FILE" not in job.text
+
+
 def test_it_ends_with_0_when_it_is_told_to_end_while_idle(launched: Launched) -> None:
     process = launched.start()
     launched.server.wait(lambda: launched.server.polls)
@@ -99,8 +110,8 @@ def test_a_token_that_the_forge_does_not_know_is_a_refusal(launched: Launched) -
     [
         ({"FORGE_URL": ""}, "FORGE_URL must be too"),
         ({"FORGE_URL": "ftp://x"}, "is no address of a forge"),
-        ({"FORGE_RUNNER_TOKEN": "two words"}, "holds no runner token"),
-        ({"FORGE_RUNNER_LABELS": "a b"}, "is no label"),
+        ({"FORGE_RUNNER_TOKEN": "two words"}, "FORGE_RUNNER_TOKEN gives no runner token"),
+        ({"FORGE_RUNNER_TOKEN": "", "FORGE_RUNNER_TOKEN_FILE": "/nowhere/token"}, "cannot be read: No such file"),
         ({"FORGE_RUNNER_TOKEN": ""}, "Run `python -m ci.runner register` first"),
     ],
 )
@@ -133,7 +144,27 @@ def test_what_launchers_give_is_what_runners_read() -> None:
     environment = wanted.environment()
     found = Config.take(environment)
     assert found == Config("https://forge.example", 0, "burst-2", TOKEN, ("gpu", "linux"), ephemeral=True)
+    assert runner_config.TOKEN_FILE_VARIABLE == protocol.TOKEN_FILE_VARIABLE
     assert runner_config.TOKEN_VARIABLE not in environment and Config.take(environment) is None
+
+
+def test_a_file_without_a_token_is_named_and_left(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("something else")
+    with pytest.raises(ConfigError, match="FORGE_RUNNER_TOKEN_FILE gives no runner token"):
+        Config.take({"FORGE_RUNNER_TOKEN_FILE": str(file), "FORGE_URL": "http://x"})
+    assert file.read_text() == "something else"
+
+
+def test_what_is_no_plain_file_is_read_and_never_removed(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(f"{TOKEN}\n",))
+    writer.start()
+    found = Config.take({"FORGE_RUNNER_TOKEN_FILE": str(pipe), "FORGE_URL": "http://x"})
+    writer.join()
+    assert found is not None and found.token == TOKEN
+    assert pipe.is_fifo()
 
 
 def test_a_token_is_not_shown_when_it_is_none() -> None:

@@ -40,6 +40,8 @@ __all__ = ["LocalLauncher", "check_template", "from_settings"]
 
 ROOT = Path(__file__).resolve().parents[3]
 RUNNER = (sys.executable, "-m", "ci.runner", "once")
+# The last look of a call that gives up takes some more seconds.
+_LIMIT = LIMIT_SECONDS - 6.0
 KEEP_SECONDS = 24 * 3600.0
 KEEP_MOST = 1000
 _TICK = 0.02
@@ -60,7 +62,7 @@ class LocalLauncher:
         *,
         installation: str,
         command: Sequence[str] = RUNNER,
-        limit: float = LIMIT_SECONDS,
+        limit: float = _LIMIT,
         keep_seconds: float = KEEP_SECONDS,
         keep_most: int = KEEP_MOST,
     ) -> None:
@@ -100,10 +102,13 @@ class LocalLauncher:
         if found is None or found[0].ended():
             return
         attempt, started = found
-        if force:
-            kill(attempt, started, deadline=time.monotonic() + self._limit)
-        elif started.is_alive:
-            process_table.signal_exactly(started.pid, started.started, ASK)
+        try:
+            if force:
+                kill(attempt, started, deadline=time.monotonic() + self._limit)
+            elif started.is_alive:
+                process_table.signal_exactly(started.pid, started.started, ASK)
+        except OSError as error:
+            raise TransientLaunchError(f"The process could not be ended: {error.strerror or error}.") from error
         self._collect_children()
 
     def list(self, set_id: int | None = None) -> list[Process]:

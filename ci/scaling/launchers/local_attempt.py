@@ -134,10 +134,16 @@ class Attempt:
             with self.log.open("ab") as file:
                 file.write(data)
 
+    def clear_work(self, work: str) -> None:
+        """Remove the runner's work folder, and no other that the state may name by mistake."""
+        path = Path(work)
+        if path == self.folder / "work" or path.name.startswith(f"{self.identity}-"):
+            remove_tree(path)
+
     def remove(self) -> None:
         """Everything, at once for all who look. What a crash leaves has a name that the next tidying knows."""
         if started := self.started():
-            remove_tree(Path(started.work))
+            self.clear_work(started.work)
         doomed = self.folder.with_name(f"{DOOMED}{self.identity}-{os.getpid()}-{time.monotonic_ns()}")
         with contextlib.suppress(OSError):
             self.folder.replace(doomed)
@@ -145,19 +151,21 @@ class Attempt:
 
 
 def remove_tree(path: Path) -> None:
-    """A work folder, also where a job made parts of it read-only."""
+    """A folder of ours, also where a job made parts of it read-only. Nothing outside of it is touched."""
 
     def again(function: Any, name: str, problem: Any) -> None:
+        inside = Path(name) != path
         with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(name), 0o700)
+            if inside:  # the folder around `path` is not ours to change
+                os.chmod(os.path.dirname(name), 0o700)
             if not os.path.islink(name):
                 os.chmod(name, 0o700)
             function(name)
 
     for _ in range(3):
-        shutil.rmtree(path, onerror=again)
-        if not path.exists():
+        if path.is_symlink() or not path.exists():
             return
+        shutil.rmtree(path, onerror=again)
 
 
 def _read(path: Path, shape: type[_Kept]) -> _Kept | None:

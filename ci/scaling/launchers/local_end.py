@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from ci.scaling.launchers import process_table
-from ci.scaling.launchers.local_attempt import Attempt, Ended, Started, remove_tree
+from ci.scaling.launchers.local_attempt import Attempt, Ended, Started
 from ci.scaling.launchers.protocol import TransientLaunchError
 from ci.scaling.launchers.shim import KILL
 
@@ -65,7 +64,7 @@ def settle(attempt: Attempt) -> Ended | None:
             attempt.write(ended)
     except OSError:
         return attempt.ended()
-    remove_tree(Path(started.work))
+    attempt.clear_work(started.work)
     return ended
 
 

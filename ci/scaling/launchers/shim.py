@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import selectors
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from types import FrameType
 from typing import IO
 
 from ci.scaling.launchers import process_table
-from ci.scaling.launchers.local_attempt import Attempt, Ended, Started, remove_tree
+from ci.scaling.launchers.local_attempt import Attempt, Ended, Started
 from ci.scaling.launchers.protocol import MAX_REASON
 from ci.scaling.launchers.reasons import KILLED, ended_because
 from forge.child_processes import adopt_orphans, ending_with_parent, start_time
@@ -98,7 +97,6 @@ class Shim:
 
         def prepare() -> None:
             die_with_us()
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.nice(self._order.nice)
             os.umask(self._umask)
 
@@ -192,11 +190,11 @@ class Shim:
                 break
             except OSError:
                 # Room may be in what the job left behind.
-                remove_tree(Path(self._order.work))
+                self._attempt.clear_work(self._order.work)
                 if time.monotonic() > until or not self._attempt.folder.exists():
                     return
                 time.sleep(1.0)
-        remove_tree(Path(self._order.work))
+        self._attempt.clear_work(self._order.work)
 
 
 def _read_order() -> Order | None:

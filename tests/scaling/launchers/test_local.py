@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import os
@@ -17,11 +18,11 @@ from typing import Any, ClassVar
 import pytest
 
 from ci.scaling import launchers
-from ci.scaling.launchers import process_table
+from ci.scaling.launchers import local, process_table
 from ci.scaling.launchers.local import ROOT, LocalLauncher
 from ci.scaling.launchers.local_attempt import Attempt
 from ci.scaling.launchers.local_template import check_template
-from ci.scaling.launchers.protocol import Launch, Launcher, TransientLaunchError
+from ci.scaling.launchers.protocol import Launch, Launcher, PermanentLaunchError, TransientLaunchError
 from ci.scaling.launchers.reasons import ended_because
 from forge.child_processes import start_time
 from tests.scaling.launchers.contract import (
@@ -226,6 +227,18 @@ def test_a_scaler_killed_before_the_supervisor_was_started_leaves_nothing(bench:
     until_state(bench.launcher(), bench.launcher().start(wanted), "exited")
 
 
+def test_a_supervisor_that_does_not_come_up_is_told_and_leaves_nothing(
+    bench: LocalBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "ROOT", tmp_path)  # where there is no such program
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with pytest.raises(TransientLaunchError, match="No module named"):
+        bench.launcher().start(launch(doing("exit 0")))
+    assert bench.launcher().list() == [] and not list(bench.folder.glob("*/*"))
+    monkeypatch.undo()
+    until_state(bench.launcher(), bench.launcher().start(launch(doing("exit 0"))), "exited")
+
+
 def test_a_process_that_got_its_number_is_not_touched(bench: LocalBench) -> None:
     handle = bench.launcher().start(launch(doing("long")))
     bench.told(handle)
@@ -308,8 +321,9 @@ def test_the_output_is_bounded_and_its_end_becomes_the_reason(bench: LocalBench)
 
 
 def test_only_the_forges_user_reads_the_state_and_no_file_holds_the_token(bench: LocalBench) -> None:
+    os.umask(mask := os.umask(0))
     handle = bench.launcher().start(launch(doing("long")))
-    bench.told(handle)
+    assert bench.told(handle)["umask"] == mask  # files of jobs get the modes that they would anywhere
     folder = bench.attempt(handle).folder
     for path in (bench.folder, folder.parent, folder, folder / "work"):
         assert path.stat().st_mode & 0o777 == 0o700
@@ -330,6 +344,8 @@ def test_the_process_gets_nothing_that_is_meant_for_the_servers(
 
 
 def test_the_work_folder_of_the_template_is_used_and_emptied(bench: LocalBench, tmp_path: Path) -> None:
+    (tmp_path / "big disk").mkdir()
+    (tmp_path / "big disk").chmod(0o755)
     handle = bench.launcher().start(launch(doing("long", work=str(tmp_path / "big disk"), nice=7)))
     until_state(bench.launcher(), handle, "running")
     (work,) = (tmp_path / "big disk").glob("forge-4-17-1-*[0-9a-f]")
@@ -339,6 +355,36 @@ def test_the_work_folder_of_the_template_is_used_and_emptied(bench: LocalBench, 
     (work / "closed").mkdir(mode=0o500)
     bench.launcher().stop(handle, force=True)
     until(lambda: not work.exists(), "the end of the work folder")
+    until(lambda: start_time(int(handle.split(":")[1])) is None, "the supervisor's end")
+    bench.launcher(keep_seconds=-1000).list()  # removes it once more, with all else
+    assert bench.launcher().poll(handle) is None
+    assert (tmp_path / "big disk").stat().st_mode & 0o777 == 0o755  # others may work there too
+
+
+def test_only_a_work_folder_of_the_attempt_is_ever_removed(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path / "forge-4-17-1")
+    others = [tmp_path / "precious", tmp_path / "forge-4-17-11", tmp_path / "forge-4-17-1"]
+    for folder in others:
+        folder.mkdir()
+        attempt.clear_work(str(folder))
+    assert all(folder.exists() for folder in others)
+    (tmp_path / "forge-4-17-1" / "work").symlink_to(tmp_path / "precious")
+    (tmp_path / "precious" / "file").write_text("")
+    attempt.clear_work(str(tmp_path / "forge-4-17-1" / "work"))
+    assert (tmp_path / "precious" / "file").exists()
+
+
+def test_a_work_folder_that_cannot_be_made_is_told_at_once(bench: LocalBench, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PermanentLaunchError, match=r"work folder .* cannot be used: Not a directory"):
+        bench.launcher().start(launch(doing("exit 0", work=str(tmp_path / "file" / "below"))))
+    assert bench.launcher().list() == []
+
+
+def test_an_identity_that_names_another_attempt_is_refused(bench: LocalBench) -> None:
+    wanted = dataclasses.replace(launch(doing("exit 0")), identity="../../elsewhere")
+    with pytest.raises(PermanentLaunchError, match="does not name this attempt"):
+        bench.launcher().start(wanted)
 
 
 def test_what_ended_long_ago_is_forgotten_and_what_lives_is_not(bench: LocalBench) -> None:

@@ -62,7 +62,8 @@ def far_child(*, keep_mark: bool) -> int:
 
 
 def tell(work: Path, pids: list[int]) -> None:
-    seen = {"environment": dict(os.environ), "pids": pids}
+    os.umask(mask := os.umask(0))
+    seen = {"environment": dict(os.environ), "pids": pids, "umask": mask}
     draft = work.with_name(f"{work.name}-draft")
     draft.write_text(json.dumps(seen))
     draft.replace(work.with_name(f"{work.name}-seen.json"))
