@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
+import math
 import os
 import re
 import tarfile
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from django.conf import settings
 from docker import APIClient
 from docker.errors import APIError, ImageNotFound
 
-from ci.scaling.launchers import docker_errors, docker_pull, marks
+from ci.scaling.launchers import docker_containers, docker_errors, docker_pull, marks
 from ci.scaling.launchers.deadline import Deadline, within
 from ci.scaling.launchers.docker_template import TOKEN_FILE, TOKEN_FOLDER, check_template, container
 from ci.scaling.launchers.protocol import (
@@ -24,22 +27,17 @@ from ci.scaling.launchers.protocol import (
     LaunchError,
     PermanentLaunchError,
     Process,
-    State,
     TransientLaunchError,
 )
-from ci.scaling.launchers.reasons import ended_because
 
 __all__ = ["DockerLauncher", "check_template", "from_settings"]
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 STARTED_ELSEWHERE_SECONDS = 3.0
 _ID = re.compile(r"[0-9a-f]{64}")
-# Docker's words for a container's state, and Podman's own ones.
-_STATES: dict[str, State] = {
-    "created": "starting", "configured": "starting", "initialized": "starting",
-    "running": "running", "paused": "running", "restarting": "running", "stopping": "running",
-}  # fmt: skip
-_LAST_LINES = 5
+# What has ended is kept for whoever still wants to know how, a person who reads its log too.
+FORGET_SECONDS = 600
+MAX_FORGOTTEN = 20
 Answer = TypeVar("Answer")
 
 
@@ -96,7 +94,7 @@ class DockerLauncher:
     def _connect(self, deadline: Deadline | None = None) -> APIClient:
         # Podman speaks no newer version than 1.41, Docker since 29 no older one than 1.44: so the engine is asked.
         seconds = deadline.left() if deadline else self._limit
-        client = APIClient(base_url=self._engine, version=self._version or "auto", timeout=seconds)
+        client = APIClient(base_url=self._engine, version=self._version or "auto", timeout=math.ceil(seconds))
         self._version = str(client.api_version)
         return client
 
@@ -164,7 +162,7 @@ class DockerLauncher:
                 raise
             if self._numbers(found) != (launch.set_id, launch.runner_id, launch.attempt):
                 raise TransientLaunchError(f"the name {name} is taken by a container that is none of this forge's")
-            if _state(found) != "starting":
+            if docker_containers.state(found) != "starting":
                 return str(found["Id"])
             if time.monotonic() > until:
                 return self._set_off(client, str(found["Id"]), launch)
@@ -180,37 +178,32 @@ class DockerLauncher:
     # --- poll, stop, list ------------------------------------------------------------------------------------------
 
     def _found(self, client: APIClient, container_id: str) -> Process | None:
+        found = self._inspect(client, container_id)
+        return None if found is None else self._told(client, found)
+
+    def _inspect(self, client: APIClient, container_id: str) -> dict[str, Any] | None:
+        """The very container; None where it is gone, or none of this installation's."""
         try:
-            found = client.inspect_container(container_id)
+            found: dict[str, Any] = client.inspect_container(container_id)
         except APIError as error:
             if docker_errors.is_gone(error):
                 return None
             raise
-        numbers = self._numbers(found)
-        if numbers is None or found["Id"] != container_id:
-            return None
-        state = _state(found)
-        exit_code, reason = self._end(client, found) if state == "exited" else (None, "")
-        return _process(numbers, container_id, state, exit_code, reason)
+        return found if found["Id"] == container_id and self._numbers(found) is not None else None
 
-    def _end(self, client: APIClient, found: Mapping[str, Any]) -> tuple[int, str]:
-        state = found["State"]
-        exit_code = int(state.get("ExitCode", 0))
-        if state.get("Error"):
-            return exit_code, f"the container could not be started: {state['Error']}"
-        if exit_code == 0:
-            return 0, ""
-        reason = ended_because(
-            exit_code, out_of_memory=bool(state.get("OOMKilled")), last_lines=_last_lines(client, str(found["Id"]))
-        )
-        return exit_code, reason
+    def _told(self, client: APIClient, found: Mapping[str, Any]) -> Process:
+        numbers = self._numbers(found)
+        assert numbers is not None
+        state = docker_containers.state(found)
+        exit_code, reason = docker_containers.end(client, found) if state == "exited" else (None, "")
+        return docker_containers.process(numbers, str(found["Id"]), state, exit_code=exit_code, reason=reason)
 
     def _stop(self, client: APIClient, container_id: str, force: bool) -> None:
+        found = self._inspect(client, container_id)
+        if found is None:
+            return
+        state = docker_containers.state(found)
         try:
-            found = client.inspect_container(container_id)
-            if self._numbers(found) is None or found["Id"] != container_id:
-                return
-            state = _state(found)
             if force or state == "starting":
                 self._remove(client, container_id)
             elif state == "running":
@@ -230,49 +223,27 @@ class DockerLauncher:
 
     def _list(self, client: APIClient, set_id: int | None) -> builtins.list[Process]:
         filters = {"label": marks.selector(installation=self._installation, set_id=set_id)}
-        found = []
+        long_ago = datetime.now(UTC) - timedelta(seconds=FORGET_SECONDS)
+        processes, old = [], []
         for summary in client.containers(all=True, filters=filters):
             numbers = marks.read(summary.get("Labels"), installation=self._installation)
             if numbers is None:
                 continue
             # A summary says that a container runs, but not how it ended.
-            if _STATES.get(str(summary["State"]).lower()) == "running":
-                found.append(_process(numbers, str(summary["Id"]), "running", None, ""))
-            elif process := self._found(client, str(summary["Id"])):
-                found.append(process)
-        return sorted(found, key=lambda process: (process.set_id, process.runner_id, process.attempt))
+            if docker_containers.state_of(str(summary["State"])) == "running":
+                processes.append(docker_containers.process(numbers, str(summary["Id"]), "running"))
+            elif found := self._inspect(client, str(summary["Id"])):
+                processes.append(self._told(client, found))
+                if docker_containers.ended_before(found, long_ago):
+                    old.append(str(found["Id"]))
+        # Nobody else does; and what keeps it from forgetting must not keep it from telling what it found.
+        with contextlib.suppress(*docker_errors.ERRORS):
+            for container_id in old[:MAX_FORGOTTEN]:
+                self._remove(client, container_id)
+        return sorted(processes, key=lambda process: (process.set_id, process.runner_id, process.attempt))
 
     def _numbers(self, found: Mapping[str, Any]) -> tuple[int, int, int] | None:
         return marks.read(found.get("Config", {}).get("Labels"), installation=self._installation)
-
-
-def _process(numbers: tuple[int, int, int], handle: str, state: State, exit_code: int | None, reason: str) -> Process:
-    return Process(
-        identity=marks.identity(numbers),
-        handle=handle,
-        set_id=numbers[0],
-        runner_id=numbers[1],
-        attempt=numbers[2],
-        state=state,
-        exit_code=exit_code,
-        reason=reason[:500],
-    )
-
-
-def _state(found: Mapping[str, Any]) -> State:
-    state = found["State"]
-    word = str(state.get("Status", "")).lower()
-    if word == "created" and state.get("Error"):
-        return "exited"  # its start failed, and it stays as it was made
-    return _STATES.get(word, "exited")
-
-
-def _last_lines(client: APIClient, container_id: str) -> str:
-    try:
-        written = client.logs(container_id, tail=_LAST_LINES)
-    except docker_errors.ERRORS:
-        return ""  # not every log driver can be read
-    return bytes(written).decode(errors="replace") if isinstance(written, bytes | bytearray) else ""
 
 
 def _token_archive(token: str) -> bytes:
