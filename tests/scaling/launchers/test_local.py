@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from ci.scaling.launchers.local_template import check_template
 from ci.scaling.launchers.protocol import Launch, Launcher, PermanentLaunchError, TransientLaunchError
 from ci.scaling.launchers.reasons import ended_because
 from forge.child_processes import start_time
+from tests.runner.fake_server import FakeServer
 from tests.scaling.launchers.contract import (
     INSTALLATION,
     TOKEN,
@@ -194,6 +196,14 @@ def start_in_another_process(folder: Path, wanted: Launch, *, die: str = "") -> 
     )
     assert done.returncode == (-signal.SIGKILL if die else 0), done.stderr
     return done.stdout.strip()
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    fake = FakeServer()
+    fake.start()
+    yield fake
+    fake.stop()
 
 
 @pytest.fixture
@@ -417,8 +427,7 @@ def test_a_program_that_is_not_there_is_told(bench: LocalBench) -> None:
     assert process.exit_code == 127 and "/nowhere/runner" in process.reason
 
 
-def test_the_bundled_runner_runs_one_job_and_is_found_ended(bench: LocalBench) -> None:
-    """See tests/runner for what it does with its token; here: that the default command is one that starts."""
+def test_the_bundled_runner_ends_cleanly_when_its_forge_is_away(bench: LocalBench) -> None:
     launcher = LocalLauncher(bench.folder, installation=INSTALLATION)
     handle = launcher.start(launch({}))
     until_state(launcher, handle, "running")
@@ -426,6 +435,37 @@ def test_the_bundled_runner_runs_one_job_and_is_found_ended(bench: LocalBench) -
     launcher.stop(handle, force=False)
     process = until_ended(launcher, handle)
     assert process is not None and (process.exit_code, process.reason) == (0, "")
+
+
+def of_forge(server: FakeServer, **more: Any) -> Launch:
+    server.runners[TOKEN] = {"id": 17, "name": "burst-17", "labels": ["linux"], "ephemeral": True, "phase": "pending"}
+    return dataclasses.replace(launch({}, **more), url=server.url)
+
+
+def test_the_bundled_runner_does_its_job_and_its_work_folder_is_gone(bench: LocalBench, server: FakeServer) -> None:
+    job = server.add([{"run": 'echo "$RUNNER_NAME" > greeting; cat greeting'}])
+    launcher = LocalLauncher(bench.folder, installation=INSTALLATION)
+    handle = launcher.start(of_forge(server))
+    process = until_state(launcher, handle, "exited")
+    assert (process.exit_code, process.reason, job.conclusion) == (0, "", "success")
+    assert "burst-17" in job.text and TOKEN not in job.text
+    until(lambda: start_time(int(handle.split(":")[1])) is None, "the supervisor's end")
+    assert not (bench.attempt(handle).folder / "work").exists()
+    assert TOKEN not in bench.attempt(handle).log.read_text()
+
+
+def test_a_kill_in_the_middle_of_a_job_leaves_nothing_of_the_job(bench: LocalBench, server: FakeServer) -> None:
+    job = server.add([{"run": "setsid sleep 600 & echo pid=$!; sleep 600"}])
+    launcher = LocalLauncher(bench.folder, installation=INSTALLATION)
+    handle = launcher.start(of_forge(server))
+    server.wait(lambda: re.search(r"^pid=\d+", job.text, re.MULTILINE))
+    below = process_table.descendants(int(handle.split(":")[1]))
+    assert len(below) >= 4  # the runner, the step's shell and its two programs
+    launcher.stop(handle, force=True)
+    assert not any(process_table.is_alive(row.pid, row.started) for row in below)
+    process = launcher.poll(handle)
+    assert process is not None and process.exit_code == 137 and "on request" in process.reason
+    assert job.state == "running"  # the forge must notice by itself
 
 
 @pytest.mark.parametrize(
