@@ -253,6 +253,14 @@ SCALE_TROUBLE_PAUSE_SECONDS = env.float("FORGE_SCALE_TROUBLE_PAUSE_SECONDS", def
 # What runner processes on other machines call; those of this machine may have a nearer address.
 SCALE_URL = env.str("FORGE_SCALE_URL", default="") or SERVER_URL
 SCALE_LOCAL_URL = env.str("FORGE_SCALE_LOCAL_URL", default="") or SCALE_URL
+# Where containers start: a socket of Docker or Podman; without it DOCKER_HOST, or Docker's usual one.
+SCALE_DOCKER_HOST = env.str("FORGE_SCALE_DOCKER_HOST", default="")
+# Where Pods start; without a file, the cluster this runs in or the default kubeconfig. The first namespace is the usual.
+SCALE_KUBECONFIG = env.str("FORGE_SCALE_KUBECONFIG", default="")
+SCALE_KUBERNETES_CONTEXT = env.str("FORGE_SCALE_KUBERNETES_CONTEXT", default="")
+SCALE_KUBERNETES_NAMESPACES = env.list("FORGE_SCALE_KUBERNETES_NAMESPACES", default=["default"])
+# Whether templates of sets may reach beyond their own container: mounts, other networks, secrets, privileges.
+SCALE_TRUSTED_TEMPLATES = env.bool("FORGE_SCALE_TRUSTED_TEMPLATES", default=False)
 # Tells the processes of this installation from those of another one on the same engine; never change it.
 INSTALLATION = env.str("FORGE_INSTALLATION", default="")
 # How often the processes of a set are looked at, and every set is scaled whatever it was told.

@@ -21,8 +21,8 @@ def problems(template: Mapping[str, Any], *, checks: Mapping[str, Check], requir
     if not isinstance(template, Mapping):
         return ['A template is a JSON object, such as {"image": "registry.example.org/runner:1"}.']
     found = [
-        f"'{name}' is no field of this template; there are {', '.join(checks)}."
-        for name in sorted(map(str, template.keys() - checks.keys()))
+        f"'{name[:50]}' is no field of this template; there are {', '.join(checks)}."
+        for name in sorted(map(str, template.keys() - checks.keys()))[:10]
     ]
     found += [f"'{name}' is missing." for name in required if name not in template]
     for name, check in checks.items():
@@ -50,7 +50,7 @@ def words(value: Any) -> list[str]:
     if (
         isinstance(value, list)
         and 0 < len(value) <= MAX_ITEMS
-        and all(isinstance(word, str) and len(word) <= MAX_TEXT for word in value)
+        and all(isinstance(word, str) and len(word) <= MAX_TEXT and "\0" not in word for word in value)
         and value[0] != ""
     ):
         return []
@@ -80,7 +80,7 @@ def text(value: Any) -> list[str]:
 
 
 def path(value: Any) -> list[str]:
-    if isinstance(value, str) and value.startswith("/") and len(value) <= 500 and ".." not in value.split("/"):
+    if not text(value) and value.startswith("/") and ".." not in value.split("/"):
         return []
     return ["an absolute path is wanted."]
 
