@@ -108,9 +108,11 @@ def test_after_a_restart_of_the_machine_no_number_means_anything(bench: LocalBen
     path = bench.attempt(handle).folder / "started.json"
     now = json.loads(path.read_text())
     path.write_text(json.dumps({**now, "boot": "another"}))
+    started = bench.attempt(handle).started()
+    assert started is not None and not started.is_alive
     bench.launcher().stop(handle, force=False)
-    assert bench.alive(handle) == 1
     path.write_text(json.dumps(now))
+    assert started.pid and until_state(bench.launcher(), handle, "running")
 
 
 def test_a_supervisor_killed_takes_the_runner_along_and_what_it_left_is_ended(bench: LocalBench) -> None:
@@ -145,12 +147,15 @@ def test_what_a_runner_left_in_the_background_ends_with_it(bench: LocalBench) ->
 
 
 def test_a_second_request_is_not_passed_on_for_it_would_give_a_job_up(bench: LocalBench) -> None:
-    handle = bench.launcher().start(launch(doing("stubborn")))
-    bench.told(handle)
-    for _ in range(3):
+    handle = bench.launcher().start(launch(doing("count")))
+    (pid,) = bench.told(handle)["pids"]
+    log = bench.attempt(handle).log
+    for number in range(1, 7):
         bench.launcher().stop(handle, force=False)
-    assert bench.alive(handle) == 3
-    bench.launcher().stop(handle, force=True)
+        # By its next line the supervisor has read the one before it, and so has dealt with the request before that.
+        os.kill(pid, signal.SIGUSR2)
+        until(lambda number=number: log.read_text().count("\n") == number, "its next line")
+    assert log.read_text().splitlines()[-1] == "asked 1 times"
 
 
 @pytest.mark.parametrize(("number", "code", "word"), [(9, 137, "killed from outside"), (11, 139, "SIGSEGV")])

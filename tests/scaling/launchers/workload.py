@@ -28,6 +28,13 @@ def main() -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         tell(work, [os.getpid(), *(far_child(keep_mark=True), far_child(keep_mark=False))])
         time.sleep(600)
+    if words[0] == "count":  # tells at SIGUSR2 how often it was asked to end
+        asked: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+        signal.signal(signal.SIGUSR2, lambda *_: print(f"asked {len(asked)} times", flush=True))
+        tell(work, [os.getpid()])
+        while True:
+            signal.pause()
     if words[0] == "leave":  # a child in the background outlives it
         tell(work.parent.parent / "left", [far_child(keep_mark=False)])
         return 0
