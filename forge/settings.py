@@ -255,7 +255,7 @@ SCALE_URL = env.str("FORGE_SCALE_URL", default="") or SERVER_URL
 SCALE_LOCAL_URL = env.str("FORGE_SCALE_LOCAL_URL", default="") or SCALE_URL
 # Where containers start: a socket of Docker or Podman; without it DOCKER_HOST, or Docker's usual one.
 SCALE_DOCKER_HOST = env.str("FORGE_SCALE_DOCKER_HOST", default="")
-# Where Pods start; without a file, the cluster this runs in or the default kubeconfig. The first namespace is the usual.
+# Where Pods start: without a file, the cluster this runs in or the default kubeconfig. The first namespace is usual.
 SCALE_KUBECONFIG = env.str("FORGE_SCALE_KUBECONFIG", default="")
 SCALE_KUBERNETES_CONTEXT = env.str("FORGE_SCALE_KUBERNETES_CONTEXT", default="")
 SCALE_KUBERNETES_NAMESPACES = env.list("FORGE_SCALE_KUBERNETES_NAMESPACES", default=["default"])

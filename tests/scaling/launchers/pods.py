@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from tests.scaling.fakes.tap import Tap, Way
 from tests.scaling.launchers.containers import SCRIPTS
 from tests.scaling.launchers.contract import INSTALLATION, Bench, Seen, Work, until
 
+NAMESPACE = "forge"
 _WAIT = ["sh", "-c", "while :; do sleep 0.1; done"]
 
 
@@ -169,7 +170,3 @@ def settings_of(host: str, bearer: str) -> Configuration:
     settings.host = host
     settings.api_key = {"authorization": f"Bearer {bearer}"}
     return settings
-
-
-def labels_of(pod: Mapping[str, Any]) -> dict[str, str]:
-    return dict(pod["metadata"]["labels"])

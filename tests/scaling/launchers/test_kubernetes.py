@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import urllib3
 from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.client.exceptions import OpenApiException
 from kubernetes.config import ConfigException, load_kube_config
+from pytest_django.fixtures import Settings
 
-from tests.scaling.fakes.kubernetes import BEARER, Kubernetes
 from tests.scaling.launchers.contract import Bench, LauncherContract
-from tests.scaling.launchers.pods import PodBench, settings_of
-
-NAMESPACE = "forge"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Kubernetes]:
-    faked = Kubernetes(tmp_path / "cluster", namespaces=(NAMESPACE,))
-    yield faked
-    faked.close()
-
-
-@pytest.fixture(autouse=True)
-def _namespaces(settings: object) -> None:
-    settings.SCALE_KUBERNETES_NAMESPACES = [NAMESPACE, os.environ.get("FORGE_TEST_NAMESPACE", "default")]  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def faked_bench(cluster: Kubernetes) -> Iterator[PodBench]:
-    host, port = cluster.address
-    bench = PodBench(settings_of(f"http://{host}:{port}", BEARER), namespace=NAMESPACE, image="shell:1")
-    yield bench
-    bench.close()
+from tests.scaling.launchers.pods import PodBench
 
 
 class TestFakedCluster(LauncherContract):
     @pytest.fixture
-    def bench(self, faked_bench: PodBench) -> Bench:
-        return faked_bench
+    def bench(self, pods: PodBench) -> Bench:
+        return pods
 
 
 class TestRealCluster(LauncherContract):
@@ -50,13 +27,14 @@ class TestRealCluster(LauncherContract):
     where, and with which image that has a shell."""
 
     @pytest.fixture
-    def bench(self) -> Iterator[Bench]:
+    def bench(self, settings: Settings) -> Iterator[Bench]:
         found = Configuration()
         try:
             load_kube_config(client_configuration=found, persist_config=False)
         except (ConfigException, OSError) as error:
             pytest.skip(f"no kubeconfig names a cluster: {error}")
         namespace = os.environ.get("FORGE_TEST_NAMESPACE", "default")
+        settings.SCALE_KUBERNETES_NAMESPACES = [namespace]
         try:
             CoreV1Api(ApiClient(found)).list_namespaced_pod(namespace, limit=1, _request_timeout=10)
         except (OpenApiException, urllib3.exceptions.HTTPError):
