@@ -20,26 +20,29 @@ from ci.scaling.starting import note
 
 logger = logging.getLogger(__name__)
 
+# How long a process may be without an open attempt before it counts as an orphan.
+AGAIN_SECONDS = 1.0
 BROKEN_OFF = "Its launch was broken off before its process was there."
 
 
 class Orphans:
     """Processes of this installation that belong to no open attempt, as one scaler has met them."""
 
-    def __init__(self) -> None:
-        self._met: set[str] = set()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._met: dict[str, float] = {}
         self._asked: dict[str, float] = {}
 
     def meet(self, process: Process, launcher: Launcher) -> None:
-        """Ask it to end when it is met a second time, for at the first it may be ending anyhow; force it later on."""
-        if process.handle not in self._met:
-            self._met.add(process.handle)
+        """Ask it to end when it is met again, for at first it may be ending anyhow; force it later on."""
+        now = self._clock()
+        if now - self._met.setdefault(process.handle, now) < AGAIN_SECONDS:
             return
         if process.handle not in self._asked:
-            self._asked[process.handle] = time.monotonic()
+            self._asked[process.handle] = now
             logger.warning("process %s belongs to no runner any more: it is ended", process.identity)
             events.record("orphan_ended", detail=f"The process {process.identity} belonged to no runner any more.")
-        force = time.monotonic() - self._asked[process.handle] >= settings.SCALE_STOP_SECONDS
+        force = now - self._asked[process.handle] >= settings.SCALE_STOP_SECONDS
         launcher.stop(process.handle, force=force)
 
 

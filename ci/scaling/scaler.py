@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import time
 from collections.abc import Callable, Hashable, Iterable
 from typing import Protocol
@@ -45,14 +46,21 @@ class Work(Protocol):
 class Scaler:
     """`run` returns after `stop`. Nothing counts that it remembers: another one goes on where it ended."""
 
-    def __init__(self, *, launcher_of: Callable[[str], Launcher] = launcher_of, workers: Work | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        launcher_of: Callable[[str], Launcher] = launcher_of,
+        workers: Work | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._leading = Leading(lock=LEADER_LOCK, name="forge scale")
         self._launcher_of = launcher_of
         self._workers: Work = workers or Workers()
-        self._orphans = Orphans()
+        self._clock = clock
+        self._orphans = Orphans(clock)
         self._woken: set[int] = set()
         self._asked: set[tuple[int, int]] = set()
-        self._sweep_at = self._orphans_at = 0.0
+        self._sweep_at = self._orphans_at = -math.inf
         self._look_at: dict[tuple[int, str], float] = {}
 
     def stop(self) -> None:
@@ -75,7 +83,7 @@ class Scaler:
 
     def wake_all(self) -> None:
         """Let everything be due at the next step."""
-        self._sweep_at = self._orphans_at = 0.0
+        self._sweep_at = self._orphans_at = -math.inf
         self._look_at.clear()
 
     def step(self) -> None:
@@ -87,8 +95,8 @@ class Scaler:
     def _due(self) -> list[int]:
         woken, self._woken = self._woken, set()
         sets = RunnerSet.objects.order_by("pk")
-        if time.monotonic() >= self._sweep_at:
-            self._sweep_at = time.monotonic() + settings.SCALE_SWEEP_SECONDS
+        if self._clock() >= self._sweep_at:
+            self._sweep_at = self._clock() + settings.SCALE_SWEEP_SECONDS
             return list(sets.values_list("pk", flat=True))
         return sorted(woken | set(sets.filter(wake_at__lte=timezone.now()).values_list("pk", flat=True)))
 
@@ -124,13 +132,13 @@ class Scaler:
             if not stop.force:
                 self._asked.discard((stop.runner_id, stop.attempt))
             logger.warning("the process of runner %s could not be told to go: %s", stop.runner_id, error)
-        self._look_at[set_id, stop.launcher] = 0.0
+        self._look_at[set_id, stop.launcher] = -math.inf
 
     def _look_at_processes(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         open_ones = LaunchAttempt.objects.filter(ended_at=None, runner__runner_set__isnull=False)
         pairs = set(open_ones.order_by().values_list("runner__runner_set_id", "runner__launcher").distinct())
-        self._look_at = {pair: self._look_at.get(pair, 0.0) for pair in pairs}
+        self._look_at = {pair: self._look_at.get(pair, -math.inf) for pair in pairs}
         for set_id, kind in sorted(pairs):
             if now >= self._look_at[set_id, kind]:
                 self._look_at[set_id, kind] = now + settings.SCALE_POLL_SECONDS
@@ -163,7 +171,7 @@ class Scaler:
                 self._woken.update(wanting.sets_for(word.payload))
 
     def _sleep_seconds(self) -> float:
-        now = time.monotonic()
+        now = self._clock()
         times = [self._sweep_at - now, self._orphans_at - now, *(at - now for at in self._look_at.values())]
         wake = RunnerSet.objects.filter(wake_at__isnull=False).order_by("wake_at").values_list("wake_at", flat=True)
         times += [(at - timezone.now()).total_seconds() for at in wake[:1] if at is not None]

@@ -16,6 +16,7 @@ from ci.models import (
     ConcurrencyGroup,
     Environment,
     LabelSet,
+    LaunchAttempt,
     RegistrationToken,
     Run,
     RunAttempt,
@@ -124,6 +125,29 @@ def test_one_key_signs_and_has_its_private_half(playground: Playground) -> None:
     refused("signing_key_one_in_use_an_algorithm", lambda: copy(SigningKey.objects.get(), kid="two"))
     refused("signing_key_in_use_has_its_private_half", lambda: SigningKey.objects.update(encrypted=""))
     refused("signing_key_in_use_has_its_private_half", lambda: SigningKey.objects.update(retired_at=NOW))
+
+
+def test_a_runner_of_a_set_is_started_waits_and_ends_as_one(playground: Playground) -> None:
+    pool = RunnerSet.objects.create(name="pool", labels=["linux"])
+    runner = playground.runner(ephemeral=True)
+    mine = Runner.objects.filter(pk=runner.pk)
+    mine.update(runner_set=pool)
+    refused("runner_busy_single_use_one_has_a_job", lambda: mine.update(phase="running"))
+    refused("runner_of_a_set_is_single_use", lambda: mine.update(ephemeral=False))
+    refused("runner_waiting_for_its_launch_has_no_process", lambda: mine.update(next_attempt_at=NOW))
+    refused("runner_stopped_for_good_has_ended", lambda: mine.update(stopped_at=NOW))
+    LaunchAttempt.objects.create(runner=runner, number=1)
+    refused("launch_attempt_one_at_a_time", lambda: copy(LaunchAttempt.objects.get(), number=2))
+    refused("launch_attempt_once_a_number", lambda: copy(LaunchAttempt.objects.get(), ended_at=NOW))
+
+
+def test_a_runner_set_says_since_when(playground: Playground) -> None:
+    pool = RunnerSet.objects.create(name="pool", labels=["linux"])
+    mine = RunnerSet.objects.filter(pk=pool.pk)
+    refused("runner_set_each_repository_may_run_something", lambda: mine.update(maximum_per_repository=0))
+    refused("runner_set_deleting_has_a_time", lambda: mine.update(phase="deleting"))
+    refused("runner_set_deleting_has_a_time", lambda: mine.update(deleting_at=NOW))
+    refused("runner_set_parked_has_a_time", lambda: mine.update(phase="outdated"))
 
 
 def test_every_constraint_has_a_test() -> None:

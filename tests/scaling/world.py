@@ -56,11 +56,13 @@ class World:
     def __init__(self, playground: Playground) -> None:
         self.playground = playground
         self.launcher = FakeLauncher()
+        self.launchers = {"local": self.launcher}
+        self.clock = 1000.0
         self.scaler = self.another_scaler()
 
     def another_scaler(self) -> Scaler:
         """As after the death of the first: nothing but the rows and the processes is left."""
-        return Scaler(launcher_of=lambda kind: self.launcher, workers=AtOnce())
+        return Scaler(launcher_of=self.launchers.__getitem__, workers=AtOnce(), clock=lambda: self.clock)
 
     def make_set(self, **fields: Any) -> RunnerSet:
         given = {"name": "pool", "labels": ["linux"], "minimum": 0, "maximum": 10, **fields}
@@ -100,9 +102,15 @@ class World:
     def scale(self, times: int = 1) -> RunnerSet:
         """What a scaler does when everything is due."""
         for _ in range(times):
+            self.look()
+        return self.refreshed()
+
+    def look(self, times: int = 1) -> None:
+        """As scale, also where the set may be gone."""
+        for _ in range(times):
+            self.clock += 2
             self.scaler.wake_all()
             self.scaler.step()
-        return self.refreshed()
 
     def refreshed(self) -> RunnerSet:
         self.set = RunnerSet.objects.get(pk=self.set.pk)
@@ -159,6 +167,7 @@ class World:
 
     def pass_time(self, seconds: float) -> None:
         """The clock goes on: everything that was written down is so much older."""
+        self.clock += seconds
         for model, names in TIMES.items():
             model.objects.update(**{name: F(name) - timedelta(seconds=seconds) for name in names})
 

@@ -1,0 +1,169 @@
+"""Processes that must go: asked, then forced, by the handle of their very attempt; and their places are not held."""
+
+from __future__ import annotations
+
+from ci.lifecycle import registration, transitions
+from ci.models import Event, Runner, RunnerPhase
+from tests.scaling.world import World
+
+
+def retired(world: World) -> Runner:
+    """An idle runner beyond need, told to go."""
+    world.make_set(minimum=1, maximum=1)
+    world.scale()
+    world.poll_all()
+    world.pass_time(61)
+    world.edit(minimum=0)
+    world.scale(times=2)  # the first look retires it, and so wakes the second
+    (runner,) = world.ended
+    return runner
+
+
+def test_it_is_asked_once_and_then_gone(world: World) -> None:
+    runner = retired(world)
+    assert world.launcher.stops == [(runner.handle, False)]
+    world.scale(times=2)
+    runner.refresh_from_db()
+    assert runner.stopped_at is not None
+    assert world.launcher.stops == [(runner.handle, False)]
+    assert world.attempts(runner)[0].failed is False
+
+
+def test_one_that_does_not_go_is_forced_and_that_is_noted(world: World) -> None:
+    """Row 34."""
+    world.launcher.stubborn = True
+    runner = retired(world)
+    world.scale(times=3)
+    assert world.launcher.stops == [(runner.handle, False)]
+    assert world.taking_room == 1
+    world.pass_time(31)
+    world.scale(times=2)
+    assert world.launcher.stops == [(runner.handle, False), (runner.handle, True)]
+    assert world.taking_room == 0
+    event = Event.objects.get(runner=runner, kind="runner_forced")
+    assert event.detail.startswith("Its process was still there 31 s after it was told to go")
+
+
+def test_one_that_cannot_be_forced_is_given_up_in_the_end(world: World) -> None:
+    """Row 34. (The clean-up of upstream waits for ever.)"""
+    world.launcher.immortal = True
+    runner = retired(world)
+    for _ in range(4):
+        world.pass_time(31)
+        world.scale(times=2)
+    assert world.launcher.stops == [(runner.handle, False), *[(runner.handle, True)] * 4]
+    assert world.taking_room == 1
+    world.pass_time(600)
+    world.scale(times=2)
+    assert world.taking_room == 0
+    assert Event.objects.filter(runner=runner, kind="runner_given_up").count() == 1
+    # Should the engine remember it after all, it is nobody's, and ended as such.
+    world.launcher.immortal = False
+    world.scale(times=3)
+    assert world.launcher.running == []
+    assert Event.objects.filter(kind="orphan_ended").count() == 1
+
+
+def test_a_busy_runner_whose_process_and_engine_are_dead_is_gone_in_time(world: World) -> None:
+    """Row 34. busy + dead process -> gone after N min."""
+    world.make_set(maximum=1)
+    world.busy()
+    world.launcher.away = True
+    world.pass_time(61)
+    assert transitions.lose_job(job_id=world.assigned.id) == "lost"
+    for seconds in (0, 31, 31, 600):
+        world.pass_time(seconds)
+        world.scale(times=2)
+    assert world.taking_room == 0
+
+
+def test_a_stop_that_fails_is_tried_again(world: World) -> None:
+    world.launcher.away = True
+    world.make_set(minimum=1)
+    world.launcher.away = False
+    world.scale()
+    world.poll_all()
+    world.pass_time(61)
+    world.edit(minimum=0)
+    world.launcher.away = True
+    world.scale(times=2)
+    assert world.launcher.stops == []
+    world.launcher.away = False
+    world.scale(times=2)
+    assert world.taking_room == 0
+
+
+def test_a_process_that_lives_on_after_its_job_is_ended_after_a_grace(world: World) -> None:
+    """Row 37. (HandleJobCompleted cleans nothing up.)"""
+    world.make_set()
+    runner = world.busy()
+    world.assigned.complete()
+    world.scale(times=2)
+    assert world.launcher.stops == []
+    assert world.refreshed().wake_at is not None
+    world.pass_time(31)
+    world.scale()
+    assert world.launcher.stops == [(runner.handle, False)]
+    world.scale()
+    assert world.taking_room == 0
+    runner.refresh_from_db()
+    assert runner.phase == RunnerPhase.SUCCEEDED
+
+
+def test_a_lost_one_has_no_grace(world: World) -> None:
+    """Row 37. Its job is somebody else's now."""
+    world.make_set()
+    world.queue(1)
+    world.scale()
+    (assigned,) = world.poll_all()
+    assigned.heartbeat()
+    world.pass_time(61)
+    assert transitions.lose_job(job_id=assigned.id) == "lost"
+    world.scale()
+    assert (world.handle(assigned.runner), False) in world.launcher.stops
+
+
+def test_a_cancelled_job_that_is_ended_by_force_takes_its_process_along(world: World) -> None:
+    """Row 38."""
+    world.make_set()
+    runner = world.busy()
+    transitions.cancel_job(job_id=world.assigned.id, actor=world.playground.alice, force=True)
+    world.scale()
+    world.pass_time(31)
+    world.scale()
+    assert world.launcher.stops == [(runner.handle, False)]
+
+
+def test_only_the_process_of_the_handle_is_ended(world: World) -> None:
+    """Row 36. (TestDeletePodOptionsDeletesOnlyThePodItLookedAt.) Another process has its name by now."""
+    runner = retired(world)
+    world.launcher.stops.clear()
+    world.launcher.lose(runner.handle)
+    world.scale(times=2)
+    assert world.taking_room == 0
+    assert all(handle == runner.handle for handle, _ in world.launcher.stops)
+
+
+def test_a_runner_that_is_removed_takes_up_room_until_its_process_is_gone(world: World) -> None:
+    world.make_set(minimum=1, maximum=1)
+    world.launcher.stubborn = True
+    runner = world.busy()
+    registration.remove_runner(runner_id=runner.pk, actor=world.playground.operator)
+    assert world.assigned.job.conclusion == "failure"
+    world.scale(times=2)
+    assert (world.taking_room, len(world.launcher.running)) == (1, 1)
+    world.pass_time(31)
+    world.scale(times=3)
+    assert runner.handle not in world.launcher.running
+    assert len(world.launcher.running) == 1
+
+
+def test_rows_of_the_gone_are_forgotten_after_a_day(world: World) -> None:
+    runner = retired(world)
+    world.scale(times=2)
+    world.pass_time(86_000)
+    world.scale()
+    assert Runner.objects.filter(pk=runner.pk).exists()
+    world.pass_time(500)
+    world.scale()
+    assert not Runner.objects.filter(pk=runner.pk).exists()
