@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,34 @@ from forge.access_tokens import create_access_token, revoke_access_token
 from forge.models import Repository
 from forge.repositories import create_repository
 
-_NAME = "demo"
-_PROJECT = Path(__file__).parent / "demo" / "project"
+_SAMPLES = Path(__file__).parent / "demo"
 _PUSH_SECONDS, _PLAN_SECONDS, _RUN_SECONDS = 120, 60, 300
 _MARKS = {"success": "✓", "failure": "✗", "cancelled": "⊘", "skipped": "–"}
 
 
+@dataclass(frozen=True)
+class Sample:
+    """What is pushed: a folder of files to a repository of this name, with a message the first time."""
+
+    name: str
+    folder: Path
+    description: str
+    message: str
+
+
+PROJECT = Sample(
+    "demo",
+    _SAMPLES / "project",
+    "A sample project that shows what a workflow can do.",
+    "Greet people in three languages",
+)
+BURST = Sample("burst", _SAMPLES / "burst", "Twenty jobs at once, for a runner set.", "Work off twenty pieces")
+
+
 class Demo:
-    """One push to the demo repository, and the run that it starts."""
+    """One push to the repository of a sample, and the run that it starts."""
+
+    sample = PROJECT
 
     def __init__(self, supervisor: Supervisor, progress: Progress, *, url: str, admin: Any) -> None:
         self._supervisor, self._progress, self._url, self._admin = supervisor, progress, url, admin
@@ -73,12 +94,14 @@ class Demo:
         return 0 if conclusion == RunConclusion.SUCCESS else 1
 
     def _repository(self) -> Repository:
-        known = Repository.objects.select_related("owner").filter(owner=self._admin, name__iexact=_NAME).first()
+        known = (
+            Repository.objects.select_related("owner").filter(owner=self._admin, name__iexact=self.sample.name).first()
+        )
         return known or create_repository(
             owner=self._admin,
-            name=_NAME,
+            name=self.sample.name,
             private=False,
-            description="A sample project that shows what a workflow can do.",
+            description=self.sample.description,
         )
 
     def _push_commit(self, repository: Repository, place: Path) -> tuple[str, list[str]]:
@@ -86,7 +109,7 @@ class Demo:
         token, plaintext = create_access_token(user=self._admin, name="demo push", expires_at=soon)
         try:
             git = _Git(place, user=self._admin.get_username(), token=plaintext)
-            return git.push_one_commit(f"{self._url}/{repository}.git", repository.default_branch)
+            return git.push_one_commit(f"{self._url}/{repository}.git", repository.default_branch, self.sample)
         finally:
             revoke_access_token(user=self._admin, token_id=token.pk)
 
@@ -116,7 +139,7 @@ class _Git:
             **{f"GIT_{who}_{part}": text for who in ("AUTHOR", "COMMITTER") for part, text in identity.items()},
         }
 
-    def push_one_commit(self, url: str, branch: str) -> tuple[str, list[str]]:
+    def push_one_commit(self, url: str, branch: str, sample: Sample) -> tuple[str, list[str]]:
         """The new commit's SHA, and the lines that the server told the pusher."""
         self._work.mkdir()
         self._git("init", "--quiet", "--initial-branch", branch)
@@ -127,8 +150,8 @@ class _Git:
                 file.write(f"{timezone.now():%Y-%m-%d %H:%M:%S} somebody started the demo again\n")
             message = "Note another visit"
         else:
-            shutil.copytree(_PROJECT, self._work, dirs_exist_ok=True)
-            message = "Greet people in three languages"
+            shutil.copytree(sample.folder, self._work, dirs_exist_ok=True)
+            message = sample.message
         self._git("add", "--all")
         self._git("commit", "--quiet", "--message", message)
         _, told = self._git("push", "--quiet", "origin", f"HEAD:refs/heads/{branch}")

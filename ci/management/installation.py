@@ -20,6 +20,7 @@ from ci.management.demonstration import Demo
 from ci.management.environment import runner_environment
 from ci.management.machine import local_url
 from ci.management.progress import Progress
+from ci.management.set_demonstration import SetDemo
 from ci.management.start_errors import CannotStart
 from ci.management.supervisor import Supervisor
 from forge.postgres import EmbeddedPostgres, PostgresError
@@ -36,6 +37,7 @@ class Options:
     runners: int
     demo: bool
     exit: bool
+    demo_set: bool = False
 
 
 class Installation:
@@ -68,9 +70,10 @@ class Installation:
         self._start_servers()
         self._start_runners(admin)
         say(f"\nForge CI runs at {settings.SERVER_URL}    (Ctrl-C stops it)\n")
-        if not self._options.demo:
+        if not self._options.demo and not self._options.demo_set:
             self._supervisor.watch()
-        demo = Demo(self._supervisor, self._progress, url=self._url, admin=admin)
+        kind = SetDemo if self._options.demo_set else Demo
+        demo = kind(self._supervisor, self._progress, url=self._url, admin=admin)
         demo.push()
         finished = demo.follow if self._options.exit else (lambda: False)
         self._supervisor.watch(finished, every=0.3)
@@ -126,8 +129,11 @@ class Installation:
             self._supervisor.add(
                 self._program("tasks", ("manage.py", "qcluster"), (15,)),
                 self._program("watch", ("manage.py", "watch"), (10,)),
+                self._program(
+                    "scale", ("manage.py", "scale"), (10,), env={**os.environ, "FORGE_SCALE_LOCAL_URL": self._url}
+                ),
             )
-            step.note = "qcluster and watch run"
+            step.note = "qcluster, watch and scale run"
 
     def _start_runners(self, admin: Any) -> None:
         if not self._options.runners:

@@ -34,19 +34,24 @@ class Command(BaseCommand):
             help="runners to start on this machine (default: one a core, at most 4)",
         )
         parser.add_argument("--demo", action="store_true", help="push a sample repository and show its run")
-        parser.add_argument("--exit", action="store_true", help="with --demo: end with the run, 0 only on success")
+        parser.add_argument("--demo-set", action="store_true", help="give twenty jobs to a runner set of at most four")
+        parser.add_argument("--exit", action="store_true", help="with a demo: end with its run, 0 only on success")
 
     def handle(self, *args: Any, **given: Any) -> None:
         data: Path = given["data"] or settings.DATA_DIR
-        options = Options(given["host"], given["port"], given["runners"], given["demo"], given["exit"])
+        options = Options(
+            given["host"], given["port"], given["runners"], given["demo"], given["exit"], given["demo_set"]
+        )
         sys.exit(run(DataFolder(data), options, Progress(sys.stdout)))
 
 
 def run(folder: DataFolder, options: Options, progress: Progress) -> int:
     """The exit status: 0 stopped as asked, 1 broken later (or the demo's run failed), 2 not started."""
     try:
-        if options.exit and not options.demo:
-            raise CannotStart("--exit ends with the demo's run: give --demo as well.")
+        if options.exit and not (options.demo or options.demo_set):
+            raise CannotStart("--exit ends with the demo's run: give --demo or --demo-set as well.")
+        if options.demo and options.demo_set:
+            raise CannotStart("--demo and --demo-set are shown one at a time: leave one of them out.")
         if options.demo and not options.runners:
             raise CannotStart("--demo needs a runner: leave --runners out or give 1 or more.")
         git = check_git()

@@ -1,0 +1,116 @@
+"""Does `manage.py up --demo-set --exit` show a runner set that grows for its jobs and shrinks again, whoever is killed?"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 400
+OURS = ("FORGE_", "DATABASE_URL", "DJANGO_", "PYTEST_")
+
+
+def _start(data: Path, port: int, *words: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "manage.py", "up", "--data", str(data), "--port", str(port), "--runners", "0", *words]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**{name: value for name, value in os.environ.items() if not name.startswith(OURS)}, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        bufsize=1,
+    )
+
+
+def _said(process: subprocess.Popen[str], until: str = "") -> str:
+    """What it says, up to a line that holds `until`, or all."""
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if until and re.search(until, line):
+            return said
+    assert not until, f"it never said {until!r}:\n{said}"
+    return said
+
+
+@pytest.fixture
+def started():
+    """Processes that end with the test, whatever happens."""
+    processes = []
+    yield processes.append
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _running(data: Path, word: str) -> list[int]:
+    """The processes whose command line or environment names this data folder, and whose command line has `word`."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            command = (folder / "cmdline").read_bytes().decode(errors="replace") if folder.name.isdecimal() else ""
+            if word in command and str(data) in command + (folder / "environ").read_bytes().decode(errors="replace"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def _check(said: str, status: int) -> None:
+    assert status == 0, said
+    done = sorted(int(number) for number in re.findall(r"^  ✓ Work (\d+)$", said, re.MULTILINE))
+    assert done == list(range(1, 21)), said
+    sizes = [int(size) for size in re.findall(r"^    demo-set: (\d+) runners", said, re.MULTILINE)]
+    assert max(sizes) == 4
+    assert sizes[-1] == 0
+    assert "The runner set demo-set had 4 runners at once, and has none now." in said
+
+
+def test_it_grows_to_four_for_twenty_jobs_and_back_to_none(tmp_path, free_port, started):
+    process = _start(tmp_path / "data", free_port, "--demo-set", "--exit", FORGE_SCALE_CALM_SECONDS="2")
+    started(process)
+    said = _said(process)
+    _check(said, process.wait(SECONDS))
+    assert _running(tmp_path / "data", "ci.runner") == []
+
+
+def test_no_job_is_lost_or_done_twice_when_the_scaler_is_killed(tmp_path, free_port, started):
+    """Row 41, with real processes: another scaler finds the runners that this one started."""
+    data = tmp_path / "data"
+    process = _start(
+        data,
+        free_port,
+        *("--demo-set", "--exit"),
+        FORGE_SCALE_CALM_SECONDS="2",
+        FORGE_SCALE_START_SECONDS="10",
+    )
+    started(process)
+    said = _said(process, until=r"4 runners, \d up, [1-4] with a job")
+    for _ in range(2):
+        for scaler in _running(data, "scale"):
+            os.kill(scaler, signal.SIGKILL)
+        said += _said(process, until="scale runs again")
+        time.sleep(1)  # whatever it is at then: no point in time is safe
+    said += _said(process)
+    _check(said, process.wait(SECONDS))
+    assert said.count("scale ended unexpectedly") == 2
+    assert _running(data, "ci.runner") == []
+
+
+def test_it_does_not_mix_the_demonstrations(tmp_path, free_port, started):
+    process = _start(tmp_path / "data", free_port, "--demo-set", "--demo")
+    started(process)
+    assert "one at a time" in _said(process)
+    assert process.wait(60) == 2
