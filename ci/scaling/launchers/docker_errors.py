@@ -67,7 +67,7 @@ def refused_pull(image: str, said: str, *, status: int, retry_after: float | Non
 
 
 def refused_pull_by(image: str, error: APIError) -> LaunchError:
-    return refused_pull(image, _text(error), status=_status(error), retry_after=_retry_after(error))
+    return refused_pull(image, _text(error), status=_status(error), retry_after=_retry_after(error, 0) or None)
 
 
 def no_answer(error: Exception) -> TransientLaunchError:

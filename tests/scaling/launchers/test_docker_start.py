@@ -1,0 +1,270 @@
+"""What happens at the start of a container: its image, its token, and what engines refuse?"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from ci.scaling.launchers import docker as docker_launcher
+from ci.scaling.launchers import docker_pull, marks
+from ci.scaling.launchers.docker import DockerLauncher
+from ci.scaling.launchers.docker_template import TOKEN_FILE, container
+from ci.scaling.launchers.protocol import LaunchError, PermanentLaunchError, TransientLaunchError
+from tests.scaling.fakes.containers import Refused
+from tests.scaling.fakes.engine import Engine
+from tests.scaling.launchers.containers import IMAGE, ContainerBench
+from tests.scaling.launchers.contract import INSTALLATION, TOKEN, Work, launch, until_state
+
+OTHER = "registry.example.org/runner:2"
+
+
+def _work(bench: ContainerBench, **more: object) -> dict[str, object]:
+    return {**bench.template(Work.LONG), "pull": "missing", **more}
+
+
+def _refuse(engine: Engine, method: str, ending: str, refused: Refused) -> None:
+    def before(asked: str, path: str) -> None:
+        if asked == method and path.endswith(ending):
+            raise refused
+
+    engine.before = before
+
+
+# --- images --------------------------------------------------------------------------------------------------------
+
+
+def test_an_image_that_is_missing_is_pulled_once_for_all_who_want_it(
+    engine: Engine, containers: ContainerBench
+) -> None:
+    asked = threading.Semaphore(0)
+    go = threading.Event()
+
+    def fetch() -> None:
+        asked.release()
+        assert go.wait(60)
+
+    engine.containers.registry[OTHER] = fetch
+    launcher = containers.launcher()
+    handles: dict[int, str] = {}
+
+    def start(runner_id: int) -> None:
+        handles[runner_id] = launcher.start(launch(_work(containers, image=OTHER), runner_id=runner_id))
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    assert asked.acquire(timeout=60)
+    go.set()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(handles) == [1, 2, 3]
+    until_state(launcher, handles[2], "running")
+
+
+def test_an_image_that_takes_long_goes_on_being_pulled_and_is_there_for_a_later_try(
+    engine: Engine, containers: ContainerBench
+) -> None:
+    go = threading.Event()
+    count: list[int] = []
+
+    def fetch() -> None:
+        count.append(1)
+        assert go.wait(60)
+
+    engine.containers.registry[OTHER] = fetch
+    hurried = containers.launcher(limit=1.0)
+    wanted = launch(_work(containers, image=OTHER))
+    for _ in range(2):
+        with pytest.raises(TransientLaunchError, match="still being pulled") as caught:
+            hurried.start(wanted)
+        assert caught.value.retry_after == docker_pull.COME_AGAIN_SECONDS
+    go.set()
+    handle = containers.launcher().start(wanted)
+    until_state(containers.launcher(), handle, "running")
+    assert count == [1]
+
+
+def test_an_image_that_does_not_exist_is_permanent_and_named(engine: Engine, containers: ContainerBench) -> None:
+    with pytest.raises(PermanentLaunchError, match=f"image {OTHER} could not be pulled: .*manifest unknown"):
+        containers.launcher().start(launch(_work(containers, image=OTHER)))
+    assert engine.containers.all() == []
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind", "retry_after"),
+    [
+        (Refused(404, "pull access denied for x, repository does not exist"), PermanentLaunchError, None),
+        (Refused(500, "unauthorized: authentication required"), PermanentLaunchError, None),
+        (Refused(500, 'Get "https://registry.example.org/v2/": dial tcp: i/o timeout'), TransientLaunchError, 30),
+        (Refused(503, "the registry is down"), TransientLaunchError, 30),
+        (Refused(500, "toomanyrequests: You have reached your pull rate limit."), TransientLaunchError, 60),
+    ],
+    ids=["denied", "unauthorized", "timeout", "unavailable", "rate_limit"],
+)
+def test_a_registry_that_refuses_is_told_apart(
+    engine: Engine, containers: ContainerBench, refused: Refused, kind: type[LaunchError], retry_after: float | None
+) -> None:
+    def fetch() -> None:
+        raise refused
+
+    engine.containers.registry[OTHER] = fetch
+    with pytest.raises(LaunchError, match=f"image {OTHER} could not be pulled") as caught:
+        containers.launcher().start(launch(_work(containers, image=OTHER)))
+    assert type(caught.value) is kind
+    assert getattr(caught.value, "retry_after", None) == retry_after
+
+
+def test_a_rate_limit_that_says_when_to_come_again_is_heeded(engine: Engine, containers: ContainerBench) -> None:
+    _refuse(engine, "POST", "/images/create", Refused(429, "too many requests", {"Retry-After": "77"}))
+    with pytest.raises(TransientLaunchError) as caught:
+        containers.launcher().start(launch(_work(containers, image=OTHER)))
+    assert caught.value.retry_after == 77
+
+
+def test_pull_always_pulls_what_is_there_and_never_pulls_nothing(engine: Engine, containers: ContainerBench) -> None:
+    pulled: list[str] = []
+    engine.containers.registry[IMAGE] = lambda: pulled.append(IMAGE)
+    launcher = containers.launcher()
+    launcher.start(launch(_work(containers, pull="always")))
+    assert pulled == [IMAGE]
+    engine.containers.registry[OTHER] = lambda: pulled.append(OTHER)
+    with pytest.raises(PermanentLaunchError, match=OTHER):
+        launcher.start(launch(_work(containers, image=OTHER, pull="never"), runner_id=2))
+    assert pulled == [IMAGE]
+
+
+@pytest.mark.parametrize(
+    ("image", "parts"),
+    [
+        ("debian", ("debian", "latest")),
+        ("debian:12", ("debian", "12")),
+        ("host:5000/debian", ("host:5000/debian", "latest")),
+        ("host:5000/debian:12", ("host:5000/debian", "12")),
+        ("debian@sha256:ab", ("debian", "sha256:ab")),
+    ],
+)
+def test_an_image_is_split_into_name_and_tag(image: str, parts: tuple[str, str]) -> None:
+    assert docker_pull.split(image) == parts
+
+
+# --- the token -----------------------------------------------------------------------------------------------------
+
+
+def test_the_token_is_in_a_file_of_the_container_and_nothing_that_is_told_of_it_shows_it(
+    engine: Engine, containers: ContainerBench
+) -> None:
+    handle = containers.launcher().start(launch(containers.template(Work.LONG)))
+    found = engine.containers.get(handle)
+    file = found.box.folder / TOKEN_FILE.lstrip("/")
+    assert file.read_text() == TOKEN
+    # Any user of the container may read it, and take it away.
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o444, 0o777)
+    told = containers.client.inspect_container(handle), containers.client.containers(all=True)
+    assert TOKEN not in json.dumps(told)
+    assert not any(TOKEN in path for _, path in engine.calls)
+
+
+def test_an_engine_that_repeats_the_token_does_not_get_it_into_a_reason(
+    engine: Engine, containers: ContainerBench
+) -> None:
+    _refuse(engine, "PUT", "/archive", Refused(500, f"cannot write {TOKEN} here"))
+    with pytest.raises(TransientLaunchError, match=r"cannot write \*\*\* here"):
+        containers.launcher().start(launch(containers.template(Work.LONG)))
+
+
+# --- what is refused, and what is left of it -----------------------------------------------------------------------
+
+
+def test_a_program_that_does_not_exist_is_permanent_and_leaves_no_container(
+    engine: Engine, containers: ContainerBench
+) -> None:
+    with pytest.raises(PermanentLaunchError, match="executable file not found"):
+        containers.launcher().start(launch(_work(containers, command=["/no/such/program"])))
+    assert engine.containers.all() == []
+
+
+@pytest.mark.parametrize("call", [("POST", "/create"), ("PUT", "/archive"), ("POST", "/start")])
+def test_an_engine_without_room_is_transient_and_the_name_stays_free(
+    engine: Engine, containers: ContainerBench, call: tuple[str, str]
+) -> None:
+    _refuse(engine, *call, Refused(500, "write /var/lib/docker: no space left on device"))
+    launcher = containers.launcher()
+    wanted = launch(containers.template(Work.LONG))
+    with pytest.raises(TransientLaunchError, match="no space left") as caught:
+        launcher.start(wanted)
+    assert caught.value.retry_after == 30
+    assert engine.containers.all() == []
+    engine.before = lambda method, path: None
+    until_state(launcher, launcher.start(wanted), "running")
+
+
+def test_a_wrong_template_is_permanent_and_asks_no_engine(engine: Engine, containers: ContainerBench) -> None:
+    before = len(engine.calls)
+    with pytest.raises(PermanentLaunchError, match="memory: a size"):
+        containers.launcher().start(launch(_work(containers, memory="lots")))
+    assert len(engine.calls) == before
+
+
+def test_a_name_that_another_installation_took_is_left_alone(engine: Engine, containers: ContainerBench) -> None:
+    wanted = launch(containers.template(Work.LONG))
+    body = container(wanted)
+    body["Labels"][marks.INSTALLATION] = "elsewhere"
+    other = containers.client.create_container_from_config(body, marks.name(wanted.identity, installation=INSTALLATION))
+    with pytest.raises(TransientLaunchError, match="none of this forge's"):
+        containers.launcher().start(wanted)
+    assert [each.id for each in engine.containers.all()] == [other["Id"]]
+
+
+def test_two_installations_on_one_engine_may_have_the_same_runner(engine: Engine, containers: ContainerBench) -> None:
+    wanted = launch(containers.template(Work.LONG))
+    ours = containers.launcher().start(wanted)
+    theirs = containers.launcher(installation="elsewhere").start(
+        type(wanted)(**{**vars(wanted), "installation": "elsewhere"})
+    )
+    assert ours != theirs
+    assert len(containers.launcher().list()) == len(containers.launcher(installation="elsewhere").list()) == 1
+
+
+def test_a_container_left_by_a_scaler_killed_before_it_started_it_is_found_and_set_off(
+    engine: Engine, containers: ContainerBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = launch(containers.template(Work.LONG))
+    made = containers.client.create_container_from_config(
+        container(wanted), marks.name(wanted.identity, installation=INSTALLATION)
+    )["Id"]
+    launcher = containers.launcher()
+    assert [(each.handle, each.state) for each in launcher.list()] == [(made, "starting")]
+    monkeypatch.setattr(docker_launcher, "STARTED_ELSEWHERE_SECONDS", 0.1)
+    assert launcher.start(wanted) == made
+    until_state(launcher, made, "running")
+    assert containers.count(wanted.identity) == 1
+
+
+def test_a_container_that_was_never_started_is_ended_by_any_stop(engine: Engine, containers: ContainerBench) -> None:
+    wanted = launch(containers.template(Work.LONG))
+    made = containers.client.create_container_from_config(container(wanted), "some-name")["Id"]
+    containers.launcher().stop(made, force=False)
+    assert engine.containers.all() == []
+
+
+def test_a_container_that_vanishes_while_it_is_started_is_transient(engine: Engine, containers: ContainerBench) -> None:
+    def before(method: str, path: str) -> None:
+        if method == "PUT":
+            for each in engine.containers.all():
+                engine.containers.remove(each.id, force=True)
+
+    engine.before = before
+    with pytest.raises(TransientLaunchError, match="taken away"):
+        containers.launcher().start(launch(containers.template(Work.LONG)))
+
+
+def test_an_engine_that_is_none_is_transient(tmp_path_factory: pytest.TempPathFactory) -> None:
+    nowhere = tmp_path_factory.mktemp("nowhere") / "engine.sock"
+    launcher = DockerLauncher(f"unix://{nowhere}", installation=INSTALLATION)
+    calls: list[Callable[[], object]] = [launcher.list, lambda: launcher.poll("0" * 64)]
+    for call in calls:
+        with pytest.raises(TransientLaunchError, match="cannot be reached: No such file or directory"):
+            call()
