@@ -159,7 +159,8 @@ def _read(content: bytes | None) -> dict[str, Any] | None:
 
 
 def _no_answer(error: Exception) -> TransientLaunchError:
-    if isinstance(error, urllib3.exceptions.TimeoutError):
+    refused = isinstance(error, urllib3.exceptions.NewConnectionError)  # for urllib3 a kind of time-out
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not refused:
         return TransientLaunchError(f"{CLUSTER} did not answer in time", SOON)
     if isinstance(error, ConfigException):
         return TransientLaunchError(f"there is no usable configuration for {CLUSTER}: {_words(error)}")
