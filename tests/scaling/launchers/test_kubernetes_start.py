@@ -218,5 +218,5 @@ def test_a_cluster_that_is_none_is_transient(tmp_path_factory: pytest.TempPathFa
             }
         )
     )
-    with pytest.raises(TransientLaunchError, match="cannot be reached.*refused"):
+    with pytest.raises(TransientLaunchError, match=r"cannot be reached.*refused"):
         launcher.list()
