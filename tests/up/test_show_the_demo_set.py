@@ -1,4 +1,4 @@
-"""Does `manage.py up --demo-set --exit` show a runner set that grows for its jobs and shrinks again, whoever is killed?"""
+"""Does `manage.py up --demo-set --exit` show a set that grows for its jobs and shrinks again, whoever is killed?"""
 
 import os
 import re
@@ -60,7 +60,8 @@ def _running(data: Path, word: str) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         try:
-            command = (folder / "cmdline").read_bytes().decode(errors="replace") if folder.name.isdecimal() else ""
+            words = (folder / "cmdline").read_bytes() if folder.name.isdecimal() else b""
+            command = words.replace(b"\0", b" ").decode(errors="replace")
             if word in command and str(data) in command + (folder / "environ").read_bytes().decode(errors="replace"):
                 found.append(int(folder.name))
         except OSError:
@@ -99,8 +100,8 @@ def test_no_job_is_lost_or_done_twice_when_the_scaler_is_killed(tmp_path, free_p
     started(process)
     said = _said(process, until=r"4 runners, \d up, [1-4] with a job")
     for _ in range(2):
-        for scaler in _running(data, "scale"):
-            os.kill(scaler, signal.SIGKILL)
+        (scaler,) = _running(data, "manage.py scale")
+        os.kill(scaler, signal.SIGKILL)
         said += _said(process, until="scale runs again")
         time.sleep(1)  # whatever it is at then: no point in time is safe
     said += _said(process)
