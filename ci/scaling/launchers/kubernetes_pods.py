@@ -13,9 +13,14 @@ from ci.scaling.launchers.kubernetes_template import RUNNER
 from ci.scaling.launchers.protocol import State
 from ci.scaling.launchers.reasons import ended_because
 
-# A container that waits for one of these waits in vain, unless somebody mends it.
-_PULL_PROBLEMS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
-_CREATE_PROBLEMS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+# Why containers wait: on their way, for an image, and else for something that somebody has to mend.
+_ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+_PULL_PROBLEMS = frozenset(
+    {
+        "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "InvalidImageName", "ErrImageNeverPull",
+        "RegistryUnavailable", "SignatureValidationFailed",
+    }
+)  # fmt: skip
 _NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 
 Found = tuple[State, int | None, str]
@@ -98,7 +103,7 @@ def _hindrance(pod: Mapping[str, Any], runner: Mapping[str, Any]) -> str:
     if reason in _PULL_PROBLEMS:
         images = [str(each.get("image")) for each in pod["spec"]["containers"] if each["name"] == RUNNER]
         return f"image {', '.join(images)} could not be pulled: {message or reason}"
-    if reason in _CREATE_PROBLEMS:
+    if reason and reason not in _ON_ITS_WAY:
         return f"the container could not be made: {message or reason}"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
