@@ -16,6 +16,9 @@ from ci.lifecycle.transitions.leaving import gone, told_to_go
 from ci.lifecycle.transitions.moves import write
 from ci.models import LaunchAttempt, Runner, RunnerPhase
 
+# When to look again at a runner that somebody else is changing.
+SOON = timedelta(seconds=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
@@ -55,7 +58,8 @@ def dying(seen: Iterable[tuple[demand.Seen, Runner]], now: datetime) -> Dying:
 
 def _after_the_end(runner: Runner, attempt: LaunchAttempt | None, now: datetime, found: Dying) -> None:
     if attempt is None:
-        _write(runner, **gone(now))
+        _write(runner, now, found, **gone(now))
+        found.wakes.append(now)  # there is room for another
     elif runner.deleting_at is None:
         # After its job a process ends by itself; one that was lost is not waited for.
         grace = settings.SCALE_EXIT_SECONDS if runner.phase == RunnerPhase.SUCCEEDED else 0
@@ -63,9 +67,9 @@ def _after_the_end(runner: Runner, attempt: LaunchAttempt | None, now: datetime,
         if due > now:
             found.wakes.append(due)
         else:
-            _write(runner, **told_to_go(now))
+            _write(runner, now, found, **told_to_go(now))
     elif runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS) <= now:
-        _give_up(runner, attempt, now)
+        _give_up(runner, attempt, now, found)
 
 
 def _before_its_job(runner: Runner, now: datetime, found: Dying) -> None:
@@ -84,7 +88,7 @@ def _before_its_job(runner: Runner, now: datetime, found: Dying) -> None:
         return
     reason = why.format(limit)
     # Its credential first: it must not come up while it is told to go.
-    if _write(runner, token_hash=None, ready=False, idle_since=None, reason=reason, **told_to_go(now)):
+    if _write(runner, now, found, token_hash=None, ready=False, idle_since=None, reason=reason, **told_to_go(now)):
         events.record("runner_silent", runner=runner, runner_set=runner.runner_set, detail=reason)
 
 
@@ -106,17 +110,19 @@ def _stop(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -
         found.wakes.append(runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS))
 
 
-def _give_up(runner: Runner, attempt: LaunchAttempt, now: datetime) -> None:
+def _give_up(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -> None:
     """Nobody can say whether its process is gone, however often it was killed: its place is not held for ever."""
     detail = f"Its process was not known to be gone {settings.SCALE_CLEANUP_SECONDS:g} s after it was told to go."
-    if _write(runner, **gone(now)):
+    if _write(runner, now, found, **gone(now)):
+        found.wakes.append(now)
         close(attempt, reason=detail)
         events.record("runner_given_up", runner=runner, runner_set=runner.runner_set, detail=detail)
 
 
-def _write(runner: Runner, **fields: Any) -> bool:
+def _write(runner: Runner, now: datetime, found: Dying, **fields: Any) -> bool:
     """Onto the runner as it was looked at; False where it has changed since, or is being changed."""
     if lock_free_runner(runner) is None:
+        found.wakes.append(now + SOON)
         return False
     write(runner, **fields)
     return True

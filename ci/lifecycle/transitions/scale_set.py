@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ci.lifecycle import demand, events
 from ci.lifecycle.transitions import samples, trouble
-from ci.lifecycle.transitions.dying import Stop, dying
+from ci.lifecycle.transitions.dying import SOON, Stop, dying
 from ci.lifecycle.transitions.guard import guarded, lock_free_runner, lock_set
 from ci.lifecycle.transitions.moves import write
 from ci.lifecycle.transitions.process_end import OUTDATED_CODE
@@ -27,8 +27,6 @@ from ci.models import Runner, RunnerPhase, RunnerSet
 # So many are made at once; the rest follow at the next look, so that no look locks the set for long.
 MOST_MADE = 200
 MOST_FORGOTTEN = 500
-# When to look again at a runner that somebody else is changing.
-SOON = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, kw_only=True)
