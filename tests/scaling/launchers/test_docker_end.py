@@ -26,6 +26,16 @@ def test_containers_are_removed_by_their_id_and_never_by_a_name(engine: Engine, 
     assert changing == [f"/containers/{handle}"]
 
 
+def test_a_container_of_another_installation_is_neither_told_of_nor_touched(containers: ContainerBench) -> None:
+    handle = containers.launcher().start(launch(containers.template(Work.LONG)))
+    until_state(containers.launcher(), handle, "running")
+    other = containers.launcher(installation="elsewhere")
+    assert other.poll(handle) is None
+    other.stop(handle, force=False)
+    other.stop(handle, force=True)
+    until_state(containers.launcher(), handle, "running")
+
+
 def test_a_gentle_stop_only_sends_a_signal(engine: Engine, containers: ContainerBench) -> None:
     launcher = containers.launcher()
     handle = launcher.start(launch(containers.template(Work.STUBBORN)))

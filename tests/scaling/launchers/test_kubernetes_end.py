@@ -45,6 +45,16 @@ def test_only_the_pod_that_was_looked_at_is_deleted(cluster: Kubernetes, pods: P
     assert launcher.poll(handle) is None
 
 
+def test_a_pod_of_another_installation_is_neither_told_of_nor_touched(cluster: Kubernetes, pods: PodBench) -> None:
+    handle = pods.launcher().start(launch(pods.template(Work.LONG)))
+    other = pods.launcher(installation="elsewhere")
+    assert other.poll(handle) is None
+    other.stop(handle, force=False)
+    other.stop(handle, force=True)
+    assert _deletions(cluster) == []
+    until_state(pods.launcher(), handle, "running")
+
+
 def test_a_poll_reads_the_store_and_no_cache(cluster: Kubernetes, pods: PodBench) -> None:
     """TestRunnerFinalizerDoesNotTrustStalePodCache: a resourceVersion would let the server answer from its cache."""
     launcher = pods.launcher()
