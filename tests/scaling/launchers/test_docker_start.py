@@ -218,6 +218,24 @@ def test_a_name_that_another_installation_took_is_left_alone(engine: Engine, con
     assert [each.id for each in engine.containers.all()] == [other["Id"]]
 
 
+def test_whoever_comes_second_between_look_and_creation_gets_the_firsts_container(
+    engine: Engine, containers: ContainerBench
+) -> None:
+    wanted = launch(containers.template(Work.LONG))
+    first: list[str] = []
+
+    def before(method: str, path: str) -> None:
+        if path == "/containers/create":
+            engine.before = lambda method, path: None
+            name = marks.name(wanted.identity, installation=INSTALLATION)
+            first.append(engine.containers.create(name, container(wanted)).id)
+            engine.containers.start(first[0])
+
+    engine.before = before
+    assert containers.launcher().start(wanted) == first[0]
+    assert containers.count(wanted.identity) == 1
+
+
 def test_two_installations_on_one_engine_may_have_the_same_runner(engine: Engine, containers: ContainerBench) -> None:
     wanted = launch(containers.template(Work.LONG))
     ours = containers.launcher().start(wanted)
