@@ -33,6 +33,8 @@ from ci.scaling.launchers.protocol import (
 __all__ = ["DockerLauncher", "check_template", "from_settings"]
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
+# Of a call's time; some must be left for the container itself.
+PULL_SHARE = 0.7
 STARTED_ELSEWHERE_SECONDS = 3.0
 _ID = re.compile(r"[0-9a-f]{64}")
 # What has ended is kept for whoever still wants to know how, a person who reads its log too.
@@ -119,8 +121,8 @@ class DockerLauncher:
         return self._set_off(client, created, launch)
 
     def _pull(self, image: str, deadline: Deadline) -> None:
-        # Some time must be left for the container itself.
-        docker_pull.pull(image, engine=self._engine, connect=self._connect, seconds=deadline.left() * 0.7)
+        seconds = deadline.left() * PULL_SHARE
+        docker_pull.pull(image, engine=self._engine, connect=self._connect, seconds=seconds)
 
     def _create(self, client: APIClient, launch: Launch, name: str) -> str | None:
         """The new container's id; None where the name is taken."""

@@ -65,7 +65,7 @@ def test_an_image_that_is_missing_is_pulled_once_for_all_who_want_it(
 
 
 def test_an_image_that_takes_long_goes_on_being_pulled_and_is_there_for_a_later_try(
-    engine: Engine, containers: ContainerBench
+    engine: Engine, containers: ContainerBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = threading.Event()
     count: list[int] = []
@@ -75,12 +75,13 @@ def test_an_image_that_takes_long_goes_on_being_pulled_and_is_there_for_a_later_
         assert go.wait(60)
 
     engine.containers.registry[OTHER] = fetch
-    hurried = containers.launcher(limit=1.0)
     wanted = launch(_work(containers, image=OTHER))
+    monkeypatch.setattr(docker_launcher, "PULL_SHARE", 0.005)
     for _ in range(2):
         with pytest.raises(TransientLaunchError, match="still being pulled") as caught:
-            hurried.start(wanted)
+            containers.launcher().start(wanted)
         assert caught.value.retry_after == docker_pull.COME_AGAIN_SECONDS
+    monkeypatch.undo()
     go.set()
     handle = containers.launcher().start(wanted)
     until_state(containers.launcher(), handle, "running")
