@@ -5,6 +5,7 @@ Moves are one at a time, so that the database's answer is known; rivals between 
 
 from __future__ import annotations
 
+import logging
 import textwrap
 from datetime import timedelta
 from functools import cached_property
@@ -20,21 +21,25 @@ from ci.lifecycle.errors import LifecycleError
 from ci.lifecycle.fetch import fetch_job
 from ci.models import (
     ACTIVE_STATES,
-    TERMINAL_PHASES,
     ConcurrencyGroup,
+    Event,
     Heartbeat,
     Job,
     JobState,
+    LaunchAttempt,
     Run,
     Runner,
     RunnerSet,
     RunState,
     Scope,
 )
+from ci.scaling.scaler import Scaler
 from ci.storage import logs
 from ci.workflow import load
 from forge.models import Repository
 from tests.races import invariants
+from tests.scaling.fake_launcher import FakeLauncher
+from tests.scaling.world import TIMES, AtOnce
 
 WORKFLOWS = {
     "pair": """
@@ -104,6 +109,11 @@ class Held:
         self.sent: int = payload["job"]["log_offset"]
 
 
+class Strict(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise AssertionError(record.getMessage()) from (record.exc_info[1] if record.exc_info else None)
+
+
 class World:
     def __init__(self) -> None:
         self.owner = User.objects.create(username="owner")
@@ -114,7 +124,8 @@ class World:
         self.lines: dict[int, list[str]] = {}
         self.jobs_of_runner: dict[int, set[int]] = {}
         self.run_ends: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self.retired: set[int] = set()
+        self.launcher = FakeLauncher()
+        self.seconds = count(1000)
         # Runs up to this id are not looked at any more: a test with many runs says when it is done with them.
         self.done_with = 0
 
@@ -153,22 +164,37 @@ class World:
     def runner_set(self) -> RunnerSet:
         return RunnerSet.objects.create(name="the set", labels=["linux"], minimum=1, maximum=3)
 
-    def scale(self, demand: int) -> None:
-        """As a set does: single-use runners come up to what is wanted, and idle ones go; who has a job stays."""
-        wanted = min(max(self.runner_set.minimum, demand), self.runner_set.maximum)
-        alive = list(self.runner_set.runners.exclude(phase__in=TERMINAL_PHASES).order_by("id"))
-        left = len(alive)
-        for runner in alive:
-            left -= int(left > wanted and self.retire(runner))
-        for _ in range(wanted - len(alive)):
-            runner = self.register(ephemeral=True)
-            Runner.objects.filter(pk=runner.pk).update(runner_set=self.runner_set)
+    @cached_property
+    def scaler(self) -> Scaler:
+        """The real one, with processes that are only rows in memory."""
+        return Scaler(launcher_of=lambda kind: self.launcher, workers=AtOnce(), clock=lambda: next(self.seconds))
+
+    def scale(self, minimum: int) -> None:
+        """The set is edited, and looked after once."""
+        RunnerSet.objects.filter(pk=self.runner_set.pk).update(minimum=minimum)
+        self.look()
+
+    def look(self) -> None:
+        """What the scaler survives in production, and only writes into its log, fails here."""
+        strict, logger = Strict(logging.ERROR), logging.getLogger("ci.scaling")
+        logger.addHandler(strict)
+        try:
+            self.scaler.wake_all()
+            self.scaler.step()
+        finally:
+            logger.removeHandler(strict)
+
+    def let_time_pass(self, seconds: int) -> None:
+        """For the set, its runners and their processes."""
+        for model, names in TIMES.items():
+            model.objects.update(**{name: F(name) - timedelta(seconds=seconds) for name in names})
 
     def retire(self, runner: Runner) -> bool:
-        gone = transitions.retire_runner(runner_id=runner.pk, reason="Too many idle.")
-        if gone:
-            self.retired.add(runner.pk)
-        return gone
+        return transitions.retire_runner(runner_id=runner.pk, reason="Too many idle.")
+
+    @property
+    def retired(self) -> list[int]:
+        return list(Event.objects.filter(kind="runner_retired", runner__isnull=False).values_list("runner", flat=True))
 
     def poll(self, runner: Runner, poll_id: str | None = None) -> Held | None:
         poll_id = poll_id or f"poll {next(self.polls)}"
@@ -235,8 +261,21 @@ class World:
         busy = Job.objects.filter(runner__in=self.retired, state__in=ACTIVE_STATES)
         assert not busy.exists(), "a runner was taken away with its job, or given one after it went"
         if "runner_set" in self.__dict__:
-            alive = self.runner_set.runners.exclude(phase__in=TERMINAL_PHASES).count()
-            assert alive <= self.runner_set.maximum, f"{alive} runners of a set of {self.runner_set.maximum}"
+            self._check_set()
+
+    def _check_set(self) -> None:
+        """No more processes than there may be, none twice, and none that nobody will end."""
+        most = self.runner_set.maximum
+        rows = self.runner_set.runners.filter(stopped_at=None).count()
+        running = [self.launcher.started[handle].process for handle in self.launcher.running]
+        assert rows <= most, f"{rows} runners of a set of {most}"
+        assert len(running) <= most, f"{len(running)} processes of a set of {most}"
+        assert len({process.runner_id for process in running}) == len(running), "a runner has two processes"
+        known = set(LaunchAttempt.objects.filter(ended_at=None).values_list("runner", "number"))
+        assert {(process.runner_id, process.attempt) for process in running} <= known, "a process is nobody's"
+        held = Job.objects.filter(runner__runner_set=self.runner_set, state__in=ACTIVE_STATES)
+        gone = held.exclude(runner__stopped_at=None) | held.filter(runner__next_attempt_at__isnull=False)
+        assert not gone.exists(), "a job stays with a process that is gone"
 
     def _check_logs(self) -> None:
         for job_id in self.jobs.filter(pk__in=self.lines).values_list("id", flat=True):

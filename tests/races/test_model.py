@@ -143,15 +143,35 @@ class Lifecycle(RuleBasedStateMachine):
         if runner is not None:
             registration.remove_runner(runner_id=runner.pk, actor=self.world.owner)
 
-    @rule(demand=st.integers(0, 4))
-    def scale(self, demand: int) -> None:
-        self.world.scale(demand)
+    @rule(minimum=st.integers(0, 3))
+    def scale(self, minimum: int) -> None:
+        self.world.scale(minimum)
+
+    @rule(seconds=st.sampled_from([6, 31, 61]))
+    def time_passes(self, seconds: int) -> None:
+        self.world.let_time_pass(seconds)
+        self.world.look()
+
+    @rule(data=st.data(), code=st.sampled_from([0, 1, 7, 137, None]), noted=st.booleans())
+    def process_ends(self, data: st.DataObject, code: int | None, noted: bool) -> None:
+        handle = self.pick(data, self.world.launcher.running)
+        if handle is not None and code is None:
+            self.world.launcher.lose(handle)
+        elif handle is not None and code is not None:
+            self.world.launcher.end(handle, code)
+        if noted:
+            self.world.look()
 
     @rule(data=st.data(), phase=st.sampled_from([RunnerPhase.FAILED, RunnerPhase.OUTDATED]))
-    def process_ends(self, data: st.DataObject, phase: RunnerPhase) -> None:
+    def runner_ends(self, data: st.DataObject, phase: RunnerPhase) -> None:
         runner = self.pick(data, self.world.runner_set.runners.order_by("id"))
         if runner is not None:
-            transitions.finish_runner(runner_id=runner.pk, phase=phase, reason="Its process ended.")
+            transitions.finish_runner(runner_id=runner.pk, phase=phase, reason="It said so.")
+
+    @rule()
+    def recover_set(self) -> None:
+        given = {"set_id": self.world.runner_set.pk, "actor": self.world.owner}
+        allowed(lambda: transitions.recover_set(**given), Conflict)
 
     @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:

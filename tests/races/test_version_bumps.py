@@ -32,7 +32,10 @@ DECIDED = {
     "ended_at",
 }
 # Steps and attempts have no version: the lock of their job or runner is theirs.
-WITHOUT_VERSION = {("ci/lifecycle/transitions/moves.py", "_end_steps"), ("ci/lifecycle/transitions/launching.py", "close")}
+WITHOUT_VERSION = {
+    ("ci/lifecycle/transitions/moves.py", "_end_steps"),
+    ("ci/lifecycle/transitions/launching.py", "close"),
+}
 WRITES = {"update", "bulk_update", "save", "update_or_create"}
 
 
