@@ -106,16 +106,9 @@ class DockerLauncher:
         name = marks.name(launch.identity, installation=launch.installation)
         if found := self._begun(client, name, launch):
             return found
-        image = launch.template["image"]
         if launch.template.get("pull") == "always":
-            self._pull(image, deadline)
-        try:
-            created = self._create(client, launch, name)
-        except ImageNotFound as error:
-            if launch.template.get("pull") == "never":
-                raise docker_errors.refused_pull_by(image, error) from None
-            self._pull(image, deadline)
-            created = self._create(client, launch, name)
+            self._pull(launch.template["image"], deadline)
+        created = self._create(client, launch, name, deadline)
         if created is None:  # somebody was faster
             return self._begun(client, name, launch) or self._vanished()
         return self._set_off(client, created, launch)
@@ -124,27 +117,36 @@ class DockerLauncher:
         seconds = deadline.left() * PULL_SHARE
         docker_pull.pull(image, engine=self._engine, connect=self._connect, seconds=seconds)
 
-    def _create(self, client: APIClient, launch: Launch, name: str) -> str | None:
+    def _create(
+        self, client: APIClient, launch: Launch, name: str, deadline: Deadline, *, pulls: bool = True
+    ) -> str | None:
         """The new container's id; None where the name is taken."""
+        deadline.left()  # once nobody waits any more, nothing is made
         try:
             return str(client.create_container_from_config(container(launch), name)["Id"])
-        except ImageNotFound:
-            raise
+        except ImageNotFound as error:
+            if not pulls or launch.template.get("pull") == "never":
+                raise docker_errors.refused_pull_by(launch.template["image"], error) from None
         except APIError as error:
             if docker_errors.name_is_taken(error):
                 return None
             raise _clean(docker_errors.refused_start(error), launch) from None
+        self._pull(launch.template["image"], deadline)
+        return self._create(client, launch, name, deadline, pulls=False)
 
     def _set_off(self, client: APIClient, container_id: str, launch: Launch) -> str:
         try:
             # A file, because whoever may look at the container sees its environment.
             client.put_archive(container_id, "/", _token_archive(launch.token))
             client.start(container_id)
-        except APIError as error:
-            if docker_errors.is_gone(error):
+        except docker_errors.ERRORS as error:
+            # Else it would wait for ever, and its name stand in the way of the next try.
+            with contextlib.suppress(*docker_errors.ERRORS):
+                self._remove(client, container_id)
+            if not isinstance(error, APIError):
+                raise
+            if docker_errors.says_it_is_gone(error):
                 raise self._vanished_error() from None
-            # Else its name would stand in the way of the next try.
-            self._remove(client, container_id)
             raise _clean(docker_errors.refused_start(error), launch) from None
         return container_id
 

@@ -36,7 +36,13 @@ def name_is_taken(error: APIError) -> bool:
 
 
 def is_gone(error: APIError) -> bool:
-    return _status(error) == 404 or bool(_GONE.search(_text(error)))
+    """Of a call that concerns a container and nothing else."""
+    return _status(error) == 404 or says_it_is_gone(error)
+
+
+def says_it_is_gone(error: APIError) -> bool:
+    """Of a call whose 404 may mean a network, an image or a program."""
+    return bool(_GONE.search(_text(error)))
 
 
 def is_not_running(error: APIError) -> bool:

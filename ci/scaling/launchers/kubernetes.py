@@ -146,6 +146,11 @@ class KubernetesLauncher:
             # Without its secret it would wait for ever, and its name would stand in the way of the next try.
             self._delete(namespace, name, uid, grace=0, deadline=deadline)
             raise kubernetes_api.refused(error, "Secret") from None
+        except LaunchError:
+            # Whether the secret is there is unknown, and so whether the Pod runs.
+            with contextlib.suppress(Answered, LaunchError):
+                self._delete(namespace, name, uid, grace=FORCE_GRACE_SECONDS, deadline=deadline)
+            raise
 
     def _is_of(self, namespace: str, name: str, uid: str, deadline: Deadline) -> bool:
         """Whether the secret of this name belongs to this Pod. One of an earlier Pod of that name is on its way out."""

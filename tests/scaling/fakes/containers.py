@@ -82,8 +82,6 @@ class Containers:
             raise Refused(404, f"No such image: {image}")
         if 0 < int(host.get("Memory", 0)) < LEAST_MEMORY:
             raise Refused(400, "Minimum memory limit allowed is 6MB")
-        if host.get("NetworkMode", "default") not in NETWORKS:
-            raise Refused(404, f"network {host['NetworkMode']} not found")
         with self.lock:
             for other in self._made.values():
                 if other.name == name:
@@ -113,6 +111,9 @@ class Containers:
             found = self.get(wanted)
             if found.status == "running":
                 return False
+            network = found.config.get("HostConfig", {}).get("NetworkMode", "default")
+            if network not in NETWORKS:  # Docker looks for it no sooner
+                raise Refused(404, f"network {network} not found")
             command = [*(found.config.get("Entrypoint") or []), *(found.config.get("Cmd") or [])]
             try:
                 found.box.start(

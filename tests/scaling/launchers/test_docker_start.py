@@ -1,24 +1,22 @@
-"""What happens at the start of a container: its image, its token, and what engines refuse?"""
+"""What happens at the start of a container: its token, and what engines refuse?"""
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from ci.scaling.launchers import docker as docker_launcher
-from ci.scaling.launchers import docker_pull, marks
+from ci.scaling.launchers import marks
 from ci.scaling.launchers.docker import DockerLauncher
 from ci.scaling.launchers.docker_template import TOKEN_FILE, container
-from ci.scaling.launchers.protocol import LaunchError, PermanentLaunchError, TransientLaunchError
+from ci.scaling.launchers.protocol import PermanentLaunchError, TransientLaunchError
 from tests.scaling.fakes.containers import Refused
 from tests.scaling.fakes.engine import Engine
-from tests.scaling.launchers.containers import IMAGE, ContainerBench
+from tests.scaling.launchers.containers import ContainerBench
 from tests.scaling.launchers.contract import INSTALLATION, TOKEN, Work, launch, until_state
-
-OTHER = "registry.example.org/runner:2"
 
 
 def _work(bench: ContainerBench, **more: object) -> dict[str, object]:
@@ -31,124 +29,6 @@ def _refuse(engine: Engine, method: str, ending: str, refused: Refused) -> None:
             raise refused
 
     engine.before = before
-
-
-# --- images --------------------------------------------------------------------------------------------------------
-
-
-def test_an_image_that_is_missing_is_pulled_once_for_all_who_want_it(
-    engine: Engine, containers: ContainerBench
-) -> None:
-    asked = threading.Semaphore(0)
-    go = threading.Event()
-
-    def fetch() -> None:
-        asked.release()
-        assert go.wait(60)
-
-    engine.containers.registry[OTHER] = fetch
-    launcher = containers.launcher()
-    handles: dict[int, str] = {}
-
-    def start(runner_id: int) -> None:
-        handles[runner_id] = launcher.start(launch(_work(containers, image=OTHER), runner_id=runner_id))
-
-    threads = [threading.Thread(target=start, args=(number,)) for number in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    assert asked.acquire(timeout=60)
-    go.set()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(handles) == [1, 2, 3]
-    until_state(launcher, handles[2], "running")
-
-
-def test_an_image_that_takes_long_goes_on_being_pulled_and_is_there_for_a_later_try(
-    engine: Engine, containers: ContainerBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    go = threading.Event()
-    count: list[int] = []
-
-    def fetch() -> None:
-        count.append(1)
-        assert go.wait(60)
-
-    engine.containers.registry[OTHER] = fetch
-    wanted = launch(_work(containers, image=OTHER))
-    monkeypatch.setattr(docker_launcher, "PULL_SHARE", 0.005)
-    for _ in range(2):
-        with pytest.raises(TransientLaunchError, match="still being pulled") as caught:
-            containers.launcher().start(wanted)
-        assert caught.value.retry_after == docker_pull.COME_AGAIN_SECONDS
-    monkeypatch.undo()
-    go.set()
-    handle = containers.launcher().start(wanted)
-    until_state(containers.launcher(), handle, "running")
-    assert count == [1]
-
-
-def test_an_image_that_does_not_exist_is_permanent_and_named(engine: Engine, containers: ContainerBench) -> None:
-    with pytest.raises(PermanentLaunchError, match=f"image {OTHER} could not be pulled: .*manifest unknown"):
-        containers.launcher().start(launch(_work(containers, image=OTHER)))
-    assert engine.containers.all() == []
-
-
-@pytest.mark.parametrize(
-    ("refused", "kind", "retry_after"),
-    [
-        (Refused(404, "pull access denied for x, repository does not exist"), PermanentLaunchError, None),
-        (Refused(500, "unauthorized: authentication required"), PermanentLaunchError, None),
-        (Refused(500, 'Get "https://registry.example.org/v2/": dial tcp: i/o timeout'), TransientLaunchError, 30),
-        (Refused(503, "the registry is down"), TransientLaunchError, 30),
-        (Refused(500, "toomanyrequests: You have reached your pull rate limit."), TransientLaunchError, 60),
-    ],
-    ids=["denied", "unauthorized", "timeout", "unavailable", "rate_limit"],
-)
-def test_a_registry_that_refuses_is_told_apart(
-    engine: Engine, containers: ContainerBench, refused: Refused, kind: type[LaunchError], retry_after: float | None
-) -> None:
-    def fetch() -> None:
-        raise refused
-
-    engine.containers.registry[OTHER] = fetch
-    with pytest.raises(LaunchError, match=f"image {OTHER} could not be pulled") as caught:
-        containers.launcher().start(launch(_work(containers, image=OTHER)))
-    assert type(caught.value) is kind
-    assert getattr(caught.value, "retry_after", None) == retry_after
-
-
-def test_a_rate_limit_that_says_when_to_come_again_is_heeded(engine: Engine, containers: ContainerBench) -> None:
-    _refuse(engine, "POST", "/images/create", Refused(429, "too many requests", {"Retry-After": "77"}))
-    with pytest.raises(TransientLaunchError) as caught:
-        containers.launcher().start(launch(_work(containers, image=OTHER)))
-    assert caught.value.retry_after == 77
-
-
-def test_pull_always_pulls_what_is_there_and_never_pulls_nothing(engine: Engine, containers: ContainerBench) -> None:
-    pulled: list[str] = []
-    engine.containers.registry[IMAGE] = lambda: pulled.append(IMAGE)
-    launcher = containers.launcher()
-    launcher.start(launch(_work(containers, pull="always")))
-    assert pulled == [IMAGE]
-    engine.containers.registry[OTHER] = lambda: pulled.append(OTHER)
-    with pytest.raises(PermanentLaunchError, match=OTHER):
-        launcher.start(launch(_work(containers, image=OTHER, pull="never"), runner_id=2))
-    assert pulled == [IMAGE]
-
-
-@pytest.mark.parametrize(
-    ("image", "parts"),
-    [
-        ("debian", ("debian", "latest")),
-        ("debian:12", ("debian", "12")),
-        ("host:5000/debian", ("host:5000/debian", "latest")),
-        ("host:5000/debian:12", ("host:5000/debian", "12")),
-        ("debian@sha256:ab", ("debian", "sha256:ab")),
-    ],
-)
-def test_an_image_is_split_into_name_and_tag(image: str, parts: tuple[str, str]) -> None:
-    assert docker_pull.split(image) == parts
 
 
 # --- the token -----------------------------------------------------------------------------------------------------
@@ -184,6 +64,29 @@ def test_a_program_that_does_not_exist_is_permanent_and_leaves_no_container(
 ) -> None:
     with pytest.raises(PermanentLaunchError, match="executable file not found"):
         containers.launcher().start(launch(_work(containers, command=["/no/such/program"])))
+    assert engine.containers.all() == []
+
+
+def test_a_network_that_does_not_exist_is_permanent_and_leaves_no_container(
+    engine: Engine, containers: ContainerBench, settings: Settings
+) -> None:
+    settings.SCALE_TRUSTED_TEMPLATES = True
+    with pytest.raises(PermanentLaunchError, match=r"network.*not found"):
+        containers.launcher().start(launch(_work(containers, network="no-such-network")))
+    assert engine.containers.all() == []
+
+
+@pytest.mark.parametrize("ending", ["/archive", "/start"])
+def test_a_connection_lost_between_creation_and_start_leaves_no_container(
+    engine: Engine, containers: ContainerBench, ending: str
+) -> None:
+    def before(method: str, path: str) -> None:
+        if path.endswith(ending):
+            raise ConnectionAbortedError
+
+    engine.before = before
+    with pytest.raises(TransientLaunchError, match="cannot be reached"):
+        containers.launcher().start(launch(containers.template(Work.LONG)))
     assert engine.containers.all() == []
 
 

@@ -99,6 +99,17 @@ def test_a_secret_that_is_refused_leaves_no_pod(
     until(lambda: cluster.store.all("pods") == (), "the Pod's end")
 
 
+def test_a_connection_lost_before_the_secret_leaves_no_pod(cluster: Kubernetes, pods: PodBench) -> None:
+    def before(method: str, path: str) -> None:
+        if path.endswith("/secrets"):
+            raise ConnectionAbortedError
+
+    cluster.before = before
+    with pytest.raises(TransientLaunchError, match="cannot be reached"):
+        pods.launcher().start(launch(pods.template(Work.LONG)))
+    until(lambda: cluster.store.all("pods") == (), "the Pod's end")
+
+
 def test_a_secret_of_an_earlier_pod_of_that_name_is_not_taken_for_its_own(cluster: Kubernetes, pods: PodBench) -> None:
     wanted = launch(pods.template(Work.LONG))
     name = marks.name(wanted.identity, installation=INSTALLATION)
