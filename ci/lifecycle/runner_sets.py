@@ -79,11 +79,7 @@ def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
 def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, actor: Any) -> RunnerSet:
     with transaction.atomic():
         current = _get(runner_set_id)
-        given = {**fields}
-        repositories = given.pop("repositories", None)
-        changes = {name: value for name, value in given.items() if getattr(current, name) != value}
-        if repositories is not None and set(repositories) != set(current.repositories.all()):
-            changes["repositories"] = repositories
+        changes = _changes(current, fields)
         if version is not None and current.version != version:
             raise _changed(current)
         if changes.keys() & {"owner", "repository"}:
@@ -92,15 +88,11 @@ def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, 
             return current
         if current.phase == RunnerSet.Phase.DELETING:
             raise Conflict(f"{current} is being deleted.")
-        values: dict[str, Any] = {name: value for name, value in changes.items() if name != "repositories"}
+        values = {name: value for name, value in changes.items() if name != "repositories"}
         for name, value in values.items():
             setattr(current, name, value)
-        _check(current, repositories or ())
-        values["version"] = F("version") + 1
-        if changes.keys() & set(SPEC):
-            values["spec_revision"] = F("spec_revision") + 1
-        if changes.keys() & set(PROGRAM) and current.phase == RunnerSet.Phase.OUTDATED:
-            values |= {"phase": RunnerSet.Phase.RUNNING, "parked_at": None}
+        _check(current, changes.get("repositories", ()))
+        values |= {"version": F("version") + 1, **_consequences(current, changes)}
         # No lock was held since the read: whoever wrote in between has moved the version, and wins.
         if not _update(RunnerSet.objects.filter(pk=current.pk, version=current.version), values):
             raise _changed(current)
@@ -111,6 +103,25 @@ def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, 
             "runner_set_changed", runner_set=current, actor=actor, detail=f"Changed: {', '.join(sorted(changes))}."
         )
     return RunnerSet.objects.get(pk=runner_set_id)
+
+
+def _changes(current: RunnerSet, fields: Mapping[str, Any]) -> dict[str, Any]:
+    repositories = fields.get("repositories")
+    plain = {name: value for name, value in fields.items() if name != "repositories"}
+    changes = {name: value for name, value in plain.items() if getattr(current, name) != value}
+    if repositories is not None and set(repositories) != set(current.repositories.all()):
+        changes["repositories"] = repositories
+    return changes
+
+
+def _consequences(current: RunnerSet, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What else is written: another revision, and whether a parked set may start runners again."""
+    values: dict[str, Any] = {}
+    if changes.keys() & set(SPEC):
+        values["spec_revision"] = F("spec_revision") + 1
+    if changes.keys() & set(PROGRAM) and current.phase == RunnerSet.Phase.OUTDATED:
+        values |= {"phase": RunnerSet.Phase.RUNNING, "parked_at": None}
+    return values
 
 
 def _update(guarded: Any, values: Mapping[str, Any]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation.constraints import CONSTRAINTS
 from tests.mutation.guard import LIFE, RACES, Guard, T
 from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
+from tests.mutation.scaling import OF_RUNNER_SETS
 from tests.mutation.states import STATES
 
 GUARDS = (
@@ -225,4 +226,5 @@ GUARDS = (
     *VERSION_CONDITIONS,
     *STATES,
     *CONSTRAINTS,
+    *OF_RUNNER_SETS,
 )

@@ -171,10 +171,8 @@ VERSION_CONDITIONS = (
     Guard(
         "the version of a runner set's form",
         "ci/lifecycle/runner_sets.py",
-        "        changes = {name: value for name, value in fields.items() if getattr(current, name) != value}\n"
-        "        if version is not None and current.version != version:\n",
-        "        changes = {name: value for name, value in fields.items() if getattr(current, name) != value}\n"
-        "        if False:\n",
+        "        changes = _changes(current, fields)\n        if version is not None and current.version != version:\n",
+        "        changes = _changes(current, fields)\n        if False:\n",
         (VERSIONS + "::test_a_form_of_a_runner_set_on_an_old_version_changes_nothing",),
     ),
     Guard(

@@ -1,0 +1,117 @@
+"""Which guards keep a runner set right?"""
+
+from __future__ import annotations
+
+from tests.mutation.guard import Guard, T
+
+SCALING = "tests/scaling/"
+FIGHTS = SCALING + "test_races.py"
+STOPS = SCALING + "test_stop.py"
+
+OF_RUNNER_SETS = (
+    Guard(
+        "set: the lock under which it is scaled",
+        T + "guard.py",
+        "return RunnerSet.objects.select_for_update(no_key=True).get(pk=set_id)",
+        "return RunnerSet.objects.get(pk=set_id)",
+        (FIGHTS + "::test_two_looks_at_once_make_each_runner_once",),
+    ),
+    Guard(
+        "set: claims that share a limit go one after the other",
+        T + "claim.py",
+        '            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [SHARED_LIMIT, runner_set.pk])\n',
+        "            pass\n",
+        (SCALING + "test_claim_limits.py::test_claims_at_once_keep_the_limit_together",),
+    ),
+    Guard(
+        "set: scaling waits for no runner",
+        T + "guard.py",
+        "select_for_update(no_key=True, skip_locked=True)",
+        "select_for_update(no_key=True, nowait=True)",
+        (FIGHTS + "::test_scaling_does_not_wait_for_a_runner_that_is_being_changed",),
+    ),
+    Guard(
+        "set: a runner is retired as it was seen",
+        T + "retire_runner.py",
+        "if not runner.ephemeral or runner.is_done or _has_a_job(runner):",
+        "if not runner.ephemeral or runner.is_done:",
+        (FIGHTS + "::test_a_claim_between_look_and_retirement_keeps_its_runner",),
+    ),
+    Guard(
+        "set: missing runners are counted by the one look",
+        T + "scale_set.py",
+        "    missing = min(desired - useful, runner_set.maximum - len(sight.runners))\n",
+        "    missing = desired - len(demand.look(runner_set).useful)\n",
+        (SCALING + "test_scale_set.py::test_a_job_that_ends_during_the_look_is_not_refilled",),
+    ),
+    Guard(
+        "set: a process that may exist takes up room",
+        T + "scale_set.py",
+        "runner_set.maximum - len(sight.runners))",
+        "runner_set.maximum - len(sight.useful))",
+        (SCALING + "test_scale_set.py::test_a_process_that_may_still_exist_takes_up_room",),
+    ),
+    Guard(
+        "set: a late poll of a process that is gone",
+        T + "claim.py",
+        "    if runner.deleting_at is not None or runner.next_attempt_at is not None:\n",
+        "    if False:\n",
+        (SCALING + "test_launch.py::test_a_late_poll_of_a_process_that_is_gone_gets_no_job",),
+    ),
+    Guard(
+        "set: the end of an earlier process",
+        T + "process_end.py",
+        "        if job is not None and _is_open(runner_id, attempt):\n",
+        "        if job is not None:\n",
+        (SCALING + "test_process_end.py::test_a_late_end_of_an_earlier_process_does_not_concern_the_next",),
+    ),
+    Guard(
+        "set: an end is noted once",
+        T + "process_end.py",
+        "    if current is None or current.number != attempt:\n        return False\n    if Job",
+        "    if current is None:\n        current = LaunchAttempt.objects.filter(runner=runner).get()\n    if Job",
+        (SCALING + "test_process_end.py::test_an_end_is_noted_once",),
+    ),
+    Guard(
+        "set: a process is looked for before it is called lost",
+        "ci/scaling/looking.py",
+        "    process = launcher.poll(attempt.handle)\n",
+        "    process = None\n",
+        (SCALING + "test_process_end.py::test_one_that_is_not_in_the_list_yet_is_not_lost",),
+    ),
+    Guard(
+        "set: a launch without an answer is looked for",
+        "ci/scaling/starting.py",
+        "        found = [process for process in launcher.list(begun.set_id) if process.identity == identity]\n",
+        "        found: list[Process] = []\n",
+        (SCALING + "test_launch.py::test_a_launch_without_an_answer_is_looked_for_before_another_one",),
+    ),
+    Guard(
+        "set: an orphan by its handle",
+        "ci/scaling/looking.py",
+        '            elif process.state != "exited":\n                orphans.meet(process, launcher)\n',
+        "            else:\n                pass\n",
+        (SCALING + "test_kill_points.py::test_a_process_of_a_set_that_is_gone_is_ended",),
+    ),
+    Guard(
+        "set: deletion ends intake",
+        T + "claim.py",
+        "    if runner_set.phase == RunnerSet.Phase.DELETING:\n        return None\n",
+        "",
+        (SCALING + "test_delete_set.py::test_it_takes_no_job_any_more",),
+    ),
+    Guard(
+        "set: only what is of its revision parks it",
+        T + "scale_set.py",
+        "        spec_revision=runner_set.spec_revision,\n    )\n    first",
+        "    )\n    first",
+        (SCALING + "test_park.py::test_what_a_runner_of_an_older_revision_says_is_not_held_against_the_set",),
+    ),
+    Guard(
+        "set: a lost runner has failed",
+        T + "deadlines.py",
+        '    if job.runner is not None:\n        lose_runner(job.runner, f"{why}.")\n',
+        "",
+        (STOPS + "::test_a_lost_one_has_no_grace", SCALING + "test_process_end.py"),
+    ),
+)
