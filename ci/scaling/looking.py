@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 # How long a process may be without an open attempt before it counts as an orphan.
 AGAIN_SECONDS = 1.0
+# Then it begins anew, and tells launchers a second time what changes nothing.
+MOST_REMEMBERED = 10_000
 BROKEN_OFF = "Its launch was broken off before its process was there."
 
 
@@ -32,6 +34,7 @@ class Orphans:
         self._clock = clock
         self._met: dict[str, float] = {}
         self._asked: dict[str, float] = {}
+        self._forgotten: set[str] = set()
 
     def meet(self, process: Process, launcher: Launcher) -> None:
         """Ask it to end when it is met again, for at first it may be ending anyhow; force it later on."""
@@ -44,6 +47,15 @@ class Orphans:
             events.record("orphan_ended", detail=f"The process {process.identity} belonged to no runner any more.")
         force = now - self._asked[process.handle] >= settings.SCALE_STOP_SECONDS
         launcher.stop(process.handle, force=force)
+
+    def forget(self, process: Process, launcher: Launcher) -> None:
+        """Let the engine drop what it keeps of one that ended well, and whose end is noted; once. Of the others a
+        person may want to see the remains: the launchers drop those later."""
+        if process.handle not in self._forgotten:
+            if len(self._forgotten) >= MOST_REMEMBERED:
+                self._forgotten.clear()
+            self._forgotten.add(process.handle)
+            launcher.stop(process.handle, force=True)
 
 
 def look(
@@ -74,6 +86,8 @@ def look(
                 _found(process, attempt, launcher)
             elif process.state != "exited":
                 orphans.meet(process, launcher)
+            elif attempt is None and process.exit_code == 0:
+                orphans.forget(process, launcher)
     for attempt in attempts.values() if set_id is not None else ():
         with _alone(str(attempt)):
             _missing(attempt, launcher, began, is_starting)

@@ -21,7 +21,7 @@ from ci.lifecycle.leading import Leading, Session, listen
 from ci.models import LaunchAttempt, Runner, RunnerSet
 from ci.scaling.installation import launcher_of
 from ci.scaling.launchers.protocol import Launcher, LaunchError
-from ci.scaling.looking import Orphans, look
+from ci.scaling.looking import MOST_REMEMBERED, Orphans, look
 from ci.scaling.starting import start
 from ci.scaling.workers import Workers
 
@@ -125,6 +125,8 @@ class Scaler:
             given = {"runner_id": stop.runner_id, "attempt": stop.attempt}
             if not transitions.process_forced(**given, again_in=FORCE_AGAIN_SECONDS):
                 return
+        if len(self._asked) >= MOST_REMEMBERED:
+            self._asked.clear()
         self._asked.add((stop.runner_id, stop.attempt))
         try:
             self._launcher_of(stop.launcher).stop(stop.handle, force=stop.force)

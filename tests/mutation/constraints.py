@@ -22,6 +22,8 @@ NAMES = NEWER + "::test_a_name_stands_once_where_it_is_looked_for"
 ATTEMPTS = NEWER + "::test_an_attempt_stands_once_and_ends_after_its_start"
 ENVIRONMENTS = NEWER + "::test_an_environment_is_of_its_repository"
 KEYS = NEWER + "::test_one_key_signs_and_has_its_private_half"
+SINCE_WHEN = NEWER + "::test_a_runner_set_says_since_when"
+AS_ONE = NEWER + "::test_a_runner_of_a_set_is_started_waits_and_ends_as_one"
 ROOM = OLDER + "::test_a_runner_set_has_room_for_its_idle_runners"
 
 
@@ -75,6 +77,15 @@ CONSTRAINTS = tuple(
             ROOM,
         ),
         ("ci_runnerset", "runner_set_once_a_scope", NAMES),
+        ("ci_runnerset", "runner_set_each_repository_may_run_something", SINCE_WHEN),
+        ("ci_runnerset", "runner_set_deleting_has_a_time", SINCE_WHEN),
+        ("ci_runnerset", "runner_set_parked_has_a_time", SINCE_WHEN),
+        ("ci_runner", "runner_busy_single_use_one_has_a_job", AS_ONE),
+        ("ci_runner", "runner_of_a_set_is_single_use", AS_ONE),
+        ("ci_runner", "runner_waiting_for_its_launch_has_no_process", AS_ONE),
+        ("ci_runner", "runner_stopped_for_good_has_ended", AS_ONE),
+        ("ci_launchattempt", "launch_attempt_one_at_a_time", AS_ONE),
+        ("ci_launchattempt", "launch_attempt_once_a_number", AS_ONE),
         ("ci_secret", "ci_secret_once_a_scope", OLDER + "::test_a_name_stands_once_in_its_scope"),
         ("ci_variable", "ci_variable_once_a_scope", NAMES),
         ("ci_secret", "ci_secret_environment_of_a_repository", ENVIRONMENTS),

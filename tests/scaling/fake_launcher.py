@@ -24,7 +24,8 @@ class FakeLauncher:
 
     def __init__(self) -> None:
         self.started: dict[str, Started] = {}  # by handle
-        self.stops: list[tuple[str, bool]] = []
+        self.stops: list[tuple[str, bool]] = []  # told to processes that live, or that it does not know
+        self.dropped: list[str] = []  # told of processes that had ended
         self.refusals: list[Exception] = []  # raised by the next starts, one each
         self.killed_before_start = self.killed_after_start = False
         self.away = False  # every call but start is refused
@@ -55,9 +56,12 @@ class FakeLauncher:
     def stop(self, handle: str, *, force: bool) -> None:
         self.before_stop()
         self._answer()
-        self.stops.append((handle, force))
         found = self.started.get(handle)
-        if found is None or found.process.state == "exited" or self.immortal or (self.stubborn and not force):
+        if found is not None and found.process.state == "exited":
+            self.dropped.append(handle)
+            return
+        self.stops.append((handle, force))
+        if found is None or self.immortal or (self.stubborn and not force):
             return
         self.end(handle, 137 if force else 143, "ended by a signal")
 

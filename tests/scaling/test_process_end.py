@@ -17,8 +17,10 @@ def test_a_clean_end_after_the_job_needs_nothing_more(world: World) -> None:
     (runner,) = world.ended
     assert (runner.phase, runner.exit_code) == (RunnerPhase.SUCCEEDED, 0)
     assert runner.stopped_at is not None
-    assert world.launcher.stops == []  # it is not told to go, and nothing else is asked of the launcher either
+    assert world.launcher.stops == []  # it went by itself, and there is no service to tell
     assert world.taking_room == 0
+    world.scale(times=3)
+    assert world.launcher.dropped == [runner.handle]  # what the engine keeps of it, once
 
 
 def test_a_clean_end_without_a_job_is_an_end_too(world: World) -> None:
