@@ -214,6 +214,8 @@ PUSH_TASK = "ci.lifecycle.tasks.plan_push"
 PUSH_REPORT = "ci.lifecycle.pushes.report"
 GIT_TOKEN_ACTORS = {"frj_": "ci.lifecycle.tokens.actor_of_job_token"}
 COMMIT_STATES = "ci.lifecycle.commit_states.states_of_commits"
+# What is wrong with the template of a runner set, asked of its launcher: ci.lifecycle knows the launchers only by this.
+SCALE_CHECK_TEMPLATE = "ci.scaling.launchers.check_template"
 
 # Git
 GIT_MAX_PUSH_BYTES = env.int("FORGE_MAX_PUSH_BYTES", default=4 * 1024**3)
@@ -268,6 +270,12 @@ SCALE_POLL_SECONDS = env.float("FORGE_SCALE_POLL_SECONDS", default=2)
 SCALE_SWEEP_SECONDS = env.float("FORGE_SCALE_SWEEP_SECONDS", default=10)
 # Runners that are gone, and the points of the chart, are kept this long.
 SCALE_KEEP_SECONDS = env.float("FORGE_SCALE_KEEP_SECONDS", default=86400)
+
+# Who sends this as bearer token may read /metrics; without it only administrators may.
+METRICS_TOKEN = env.str("FORGE_METRICS_TOKEN", default="")
+# So many runner sets, the oldest, have series; and of each so many repositories, if jobs shall be told apart by them.
+METRICS_SETS = env.int("FORGE_METRICS_SETS", default=100)
+METRICS_REPOSITORIES = env.int("FORGE_METRICS_REPOSITORIES", default=0)
 
 # Where runners look for `uses: owner/repo@ref` after this forge itself.
 ACTIONS_SOURCES = env.list("FORGE_ACTIONS_SOURCES", default=["https://github.com"])

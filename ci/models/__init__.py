@@ -17,6 +17,7 @@ from ci.models.choices import (
 from ci.models.event import Event
 from ci.models.job import Heartbeat, Job, Step
 from ci.models.log import Log, LogChunk
+from ci.models.measure import JobMeasure, Measured, MeasureSum
 from ci.models.run import Run, RunAttempt
 from ci.models.runner import LabelSet, LaunchAttempt, RegistrationToken, Runner
 from ci.models.runner_set import RunnerSet, RunnerSetSample
@@ -38,11 +39,14 @@ __all__ = [
     "Heartbeat",
     "Hold",
     "Job",
+    "JobMeasure",
     "JobState",
     "LabelSet",
     "LaunchAttempt",
     "Log",
     "LogChunk",
+    "MeasureSum",
+    "Measured",
     "RegistrationToken",
     "Run",
     "RunAttempt",

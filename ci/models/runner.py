@@ -120,6 +120,7 @@ class Runner(Scoped):
         ]
         indexes = [
             models.Index(fields=["runner_set", "id"], condition=Q(stopped_at=None), name="runner_live_of_a_set"),
+            models.Index(fields=["ended_at"], condition=Q(phase="failed", ephemeral=True), name="runner_failed"),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from ci.lifecycle import events
+from ci.lifecycle import events, measures
 from ci.lifecycle.errors import JobEnded
 from ci.lifecycle.transitions.advance import advance
 from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
@@ -55,6 +55,7 @@ def _acknowledge(run: Run, job: Job) -> None:
         # A cancel that came before the acknowledgement starts its grace now: only now is there anybody to tell.
         deadline_at=now + (job.grace if job.cancel_reason else budget),
     )
+    measures.note_start(job, now)
     if job.runner_id is not None:
         start_runner(runner_id=job.runner_id, job_id=job.pk, job_name=job.name)
     events.notify(events.DEADLINE_SET)

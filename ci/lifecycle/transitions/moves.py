@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from ci.lifecycle import events
+from ci.lifecycle import events, measures
 from ci.lifecycle.groups import settle_later
 from ci.models import (
     ACTIVE_STATES,
@@ -102,6 +102,7 @@ def end(job: Job, conclusion: str, *, kind: str = "ended", note: str = "", actor
     )
     if was_active:
         _end_steps(job, conclusion)
+        measures.note_end(job, now)
         events.notify(events.JOB_CHANGED, job.pk)
     if runner is not None:
         free_runner(runner, job)

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from ci.lifecycle import demand, events
+from ci.lifecycle import demand, events, measures
 from ci.lifecycle.transitions import samples, trouble
 from ci.lifecycle.transitions.dying import SOON, Stop, dying
 from ci.lifecycle.transitions.guard import guarded, lock_free_runner, lock_set
@@ -64,6 +64,7 @@ def scale_set(*, set_id: int) -> Scaled:
     starts = trouble.launches(runner_set, now)
     wakes += [*starts.wakes, *samples.take(runner_set, sight, desired, now)]
     _forget(runner_set, now)
+    measures.add_up(set_id)
     wake_at = min(wakes, default=None)
     # No decision of a person's: what their forms were opened on has not changed.
     RunnerSet.objects.filter(pk=set_id).update(
