@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
-from ci.lifecycle import events
+from ci.lifecycle import events, set_templates
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.matching import normalised
 from ci.models import Runner, RunnerSet
@@ -35,8 +35,9 @@ def save_runner_set(
 
     A change of labels, launcher or template counts `spec_revision` up, and one of the last two lets a parked set start
     runners again. `repositories`: the only ones that may use it, none for all of its scope. The scope is fixed once the
-    set is made. Raises InvalidInput, NotFound, and Conflict where the set has changed since `version` (None: whatever
-    it is now).
+    set is made. Who is no administrator of the instance may change the rest of a set of local processes, but neither
+    choose that launcher nor write what its processes get (set_templates). Raises InvalidInput, NotFound, and Conflict
+    where the set has changed since `version` (None: whatever it is now).
     """
     unknown = set(fields) - EDITABLE
     if unknown:
@@ -67,7 +68,7 @@ def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
     given = {**fields}
     repositories = given.pop("repositories", ())
     made = RunnerSet(**given)
-    _check(made, repositories)
+    _check(made, repositories, set_templates.problems(launcher=made.launcher, template=made.template, actor=actor))
     with transaction.atomic():
         made.save(force_insert=True)
         made.repositories.set(repositories)
@@ -149,20 +150,20 @@ def _serves(runner_set: RunnerSet, repository: Repository) -> bool:
     return runner_set.owner_id is None or repository.owner_id == runner_set.owner_id
 
 
-def _check(runner_set: RunnerSet, repositories: Iterable[Repository]) -> None:
+def _check(runner_set: RunnerSet, repositories: Iterable[Repository], of_program: Mapping[str, str]) -> None:
+    """Raises InvalidInput; `of_program` is what is known to be wrong with what it starts."""
     wrong: dict[str, str] = {}
     try:
         runner_set.full_clean()
     except ValidationError as error:
         wrong = {name: " ".join(texts) for name, texts in error.message_dict.items()}
+    wrong |= of_program
     if not runner_set.labels:
         wrong["labels"] = "Name at least one label, or no job can ever fit."
     elif len(runner_set.labels) > MAX_LABELS:
         wrong["labels"] = f"At most {MAX_LABELS} labels."
     if any(not _serves(runner_set, repository) for repository in repositories):
         wrong["repositories"] = "Name only repositories that the set may serve: those of its owner."
-    if not isinstance(runner_set.template, dict):
-        wrong["template"] = 'This must be a JSON object, such as {"image": "debian:12"}.'
     if not wrong.keys() & {"minimum", "maximum"}:
         if runner_set.maximum > MAX_RUNNERS:
             wrong["maximum"] = f"At most {MAX_RUNNERS} runners."

@@ -17,14 +17,14 @@ from tests.scaling.world import World, is_idle
 
 
 def test_it_is_told_what_to_start(world: World) -> None:
-    world.make_set(labels=["Linux", "x64"], minimum=1, template={"work": "fast"})
+    world.make_set(labels=["Linux", "x64"], minimum=1, template={"work": "/srv/fast"})
     world.scale()
     (runner,) = world.runners
     (started,) = world.launcher.started.values()
     launch = started.launch
     assert launch.identity == f"forge-{world.set.pk}-{runner.pk}-1"
     assert (launch.set_id, launch.runner_id, launch.attempt) == (world.set.pk, runner.pk, 1)
-    assert (launch.name, launch.labels, launch.template) == (runner.name, ("linux", "x64"), {"work": "fast"})
+    assert (launch.name, launch.labels, launch.template) == (runner.name, ("linux", "x64"), {"work": "/srv/fast"})
     assert launch.url.startswith("http")
     assert runner_of(launch.token).pk == runner.pk
     assert launch.token not in repr(launch) + repr(list(Event.objects.values())) + repr(list(Runner.objects.values()))
@@ -281,12 +281,12 @@ def test_a_late_poll_of_a_process_that_is_gone_gets_no_job(world: World) -> None
 
 
 def test_a_launch_is_of_the_set_as_it_is_then(world: World) -> None:
-    world.make_set(minimum=1, template={"work": "old"})
+    world.make_set(minimum=1, template={"work": "/srv/old"})
     (runner_id,) = world.decide().launch
-    world.edit(template={"work": "new"}, labels=["linux", "gpu"])
+    world.edit(template={"work": "/srv/new"}, labels=["linux", "gpu"])
     begun = transitions.begin_launch(runner_id=runner_id)
     assert begun is not None
-    assert (begun.template, begun.labels) == ({"work": "new"}, ("gpu", "linux"))
+    assert (begun.template, begun.labels) == ({"work": "/srv/new"}, ("gpu", "linux"))
     runner = Runner.objects.get(pk=runner_id)
     assert (runner.spec_revision, runner.labels) == (2, ["gpu", "linux"])
 

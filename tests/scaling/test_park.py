@@ -69,7 +69,7 @@ def test_only_another_program_lets_it_start_again(world: World, fields: dict[str
 def test_another_template_lets_it_start_again(world: World) -> None:
     """Row 29. (TestAutoscalingRunnerSetRecoversOnRunnerSpecChange.)"""
     revision = parked(world).spec_revision
-    runner_set = world.edit(template={"work": "new"})
+    runner_set = world.edit(template={"work": "/srv/new"})
     assert (runner_set.phase, runner_set.parked_at, runner_set.spec_revision) == ("running", None, revision + 1)
     assert world.scale(times=2).desired == 3
     assert len(world.launcher.running) == 3
@@ -95,7 +95,7 @@ def test_what_a_runner_of_an_older_revision_says_is_not_held_against_the_set(wor
     world.scale()
     world.poll_all()
     (old,) = world.runners
-    world.edit(template={"work": "new"})
+    world.edit(template={"work": "/srv/new"})
     world.exit(old, 7)
     transitions.process_ended(runner_id=old.pk, attempt=1, exit_code=7)
     runner_set = world.scale(times=2)

@@ -14,7 +14,7 @@ def test_idle_ones_are_replaced_and_busy_ones_finish(world: World) -> None:
     world.scale()
     world.poll_all()
     old = {runner.pk for runner in world.runners} - {busy.pk}
-    assert world.edit(template={"work": "new"}).spec_revision == 2
+    assert world.edit(template={"work": "/srv/new"}).spec_revision == 2
     world.scale(times=3)
     assert {runner.pk for runner in world.runners}.isdisjoint(old)
     revisions = Runner.objects.filter(phase__in=["pending", "running"]).order_by("pk").values_list("spec_revision")
@@ -29,7 +29,7 @@ def test_one_that_is_coming_up_is_replaced_too(world: World) -> None:
     world.make_set(minimum=1)
     world.scale()
     (old,) = world.runners
-    world.edit(template={"work": "new"})
+    world.edit(template={"work": "/srv/new"})
     world.scale(times=3)
     (new,) = world.runners
     assert (new.pk != old.pk, new.spec_revision) == (True, 2)
@@ -50,7 +50,7 @@ def test_it_serves_jobs_while_it_is_being_replaced(world: World) -> None:
     world.make_set(minimum=2)
     world.scale()
     world.poll_all()
-    world.edit(template={"work": "new"})
+    world.edit(template={"work": "/srv/new"})
     world.queue(1)
     (assigned, *_) = world.poll_all()  # an idle one of before takes it before it is replaced
     assigned.begin()
@@ -67,7 +67,7 @@ def test_the_processes_of_before_are_ended_by_the_launcher_that_started_them(wor
     world.scale()
     (old,) = world.runners
     docker = world.launchers["docker"] = FakeLauncher()
-    world.edit(launcher="docker")
+    world.edit(launcher="docker", template={"image": "debian:12"})
     world.scale(times=3)
     assert world.launcher.stops == [(old.handle, False)]
     assert (docker.stops, len(docker.running)) == ([], 1)

@@ -246,7 +246,7 @@ def test_a_set_on_another_machine_is_told_the_public_address(world: World, setti
     world.launchers["docker"] = world.launcher
     world.make_set(minimum=1)
     world.scale()
-    world.make_set(name="far", minimum=1, launcher="docker")
+    world.make_set(name="far", minimum=1, launcher="docker", template={"image": "debian:12"})
     world.scale()
     urls = {one.launch.set_id: one.launch.url for one in world.launcher.started.values()}
     names = dict(RunnerSet.objects.values_list("pk", "name"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, cast
 
+from ci.scaling.launchers import trust
 from ci.scaling.launchers.protocol import CheckTemplate, FromSettings, Launcher, PermanentLaunchError
 
 # Loaded when first asked for: the clients of the engines are large, most installations use one of them, and one that
@@ -29,9 +30,14 @@ def launcher(kind: str, *, installation: str) -> Launcher:
     return cast(FromSettings, _module(kind, MODULES).from_settings)(installation=installation)
 
 
-def check_template(kind: str, template: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the template of a set with this kind of launcher; a sentence each. Raises ValueError."""
-    return cast(CheckTemplate, _module(kind, TEMPLATES).check_template)(template)
+def check_template(kind: str, template: Mapping[str, Any], *, trusted: bool = True) -> list[str]:
+    """
+    What is wrong with the template of a set with this kind of launcher; a sentence each. Raises ValueError.
+
+    `trusted`: whether an administrator of the instance wrote it; nobody else's may reach beyond its own container.
+    """
+    with trust.written_by(trusted=trusted):
+        return cast(CheckTemplate, _module(kind, TEMPLATES).check_template)(template)
 
 
 def _module(kind: str, modules: Mapping[str, str]) -> ModuleType:
