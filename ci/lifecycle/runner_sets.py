@@ -92,7 +92,10 @@ def _change(runner_set_id: int, fields: Mapping[str, Any], version: int | None, 
         values = {name: value for name, value in changes.items() if name != "repositories"}
         for name, value in values.items():
             setattr(current, name, value)
-        _check(current, changes.get("repositories", ()))
+        wrong = {}
+        if changes.keys() & set(PROGRAM):
+            wrong = set_templates.problems(launcher=current.launcher, template=current.template, actor=actor)
+        _check(current, changes.get("repositories", ()), wrong)
         values |= {"version": F("version") + 1, **_consequences(current, changes)}
         # No lock was held since the read: whoever wrote in between has moved the version, and wins.
         if not _update(RunnerSet.objects.filter(pk=current.pk, version=current.version), values):
