@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ci.lifecycle import wanting
 from ci.lifecycle.matching import normalised, runners_in_scope
-from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Hold, Job, JobState, Runner
+from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Hold, Job, JobState, Runner, RunnerSet
 
 
 def why(job: Job) -> str:
@@ -38,7 +39,10 @@ def _why_blocked(job: Job) -> str:
 
 
 def _why_queued(job: Job) -> str:
+    serving = wanting.sets_of(job)
     runners = [runner for runner in runners_in_scope(job.run) if runner.phase not in TERMINAL_PHASES]
+    if serving and not any(_is_free(runner, job) for runner in runners):
+        return _why_of_set(serving[0])
     if not runners:
         return "There is no runner for this repository: register one."
     wanted = normalised(job.runs_on)
@@ -58,6 +62,22 @@ def _why_queued(job: Job) -> str:
         all_of_them = {1: "it is", 2: "both are"}.get(len(free), "all are")
         return f"{_count(free, 'fits', 'fit')}, {all_of_them} busy."
     return "A fitting runner is free and should take it any moment."
+
+
+def _is_free(runner: Runner, job: Job) -> bool:
+    fits = set(normalised(job.runs_on)) <= set(normalised(runner.labels))
+    return fits and runner.is_online and not runner.paused and not runner.jobs.filter(state__in=ACTIVE_STATES).exists()
+
+
+def _why_of_set(runner_set: RunnerSet) -> str:
+    """What keeps a runner set that may run the job from doing so."""
+    if runner_set.phase == RunnerSet.Phase.OUTDATED:
+        return f"Runner set {runner_set} starts no runners: those that it started were outdated."
+    if runner_set.trouble:
+        return f"Runner set {runner_set} cannot start runners: {runner_set.trouble}"
+    if Runner.objects.filter(runner_set=runner_set, stopped_at=None).count() >= runner_set.maximum:
+        return f"Runner set {runner_set} has as many runners as it may ({runner_set.maximum}), and all are at work."
+    return f"Runner set {runner_set} starts a runner."
 
 
 def _missing(wanted: Sequence[str], runners: Sequence[Runner]) -> str:

@@ -209,4 +209,9 @@ class Migration(migrations.Migration):
             model_name='runnersetsample',
             index=models.Index(fields=['runner_set', 'at'], name='runner_set_sample_in_time'),
         ),
+        migrations.AlterField(
+            model_name='runner',
+            name='runner_set',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='runners', to='ci.runnerset'),
+        ),
     ]

@@ -56,7 +56,8 @@ class Runner(Scoped):
 
     name = models.CharField(max_length=100)
     labels = ArrayField(models.CharField(max_length=100))
-    runner_set = models.ForeignKey(RunnerSet, null=True, blank=True, on_delete=models.PROTECT, related_name="runners")
+    # Not without its runners, unless all of them go with their owner or repository.
+    runner_set = models.ForeignKey(RunnerSet, null=True, blank=True, on_delete=models.RESTRICT, related_name="runners")
     ephemeral = models.BooleanField(default=False, help_text="Takes one job, ever.")
     paused = models.BooleanField(default=False)
     agent_version = models.CharField(max_length=50, blank=True)

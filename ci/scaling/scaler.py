@@ -60,6 +60,8 @@ class Scaler:
         self._orphans = Orphans(clock)
         self._woken: set[int] = set()
         self._asked: set[tuple[int, int]] = set()
+        # Whose processes there may be, also of sets that are gone. Local ones cost nothing to look for.
+        self._kinds: set[str] = {RunnerSet.Launcher.LOCAL}
         self._sweep_at = self._orphans_at = -math.inf
         self._look_at: dict[tuple[int, str], float] = {}
 
@@ -147,7 +149,8 @@ class Scaler:
                 self._submit_look(kind, set_id)
         if now >= self._orphans_at:
             self._orphans_at = now + ORPHANS_EVERY_SECONDS
-            for kind in _kinds():
+            self._kinds |= _kinds()
+            for kind in sorted(self._kinds):
                 self._submit_look(kind, None)
 
     def _submit_look(self, kind: str, set_id: int | None) -> None:
@@ -180,7 +183,7 @@ class Scaler:
         return max(0.0, min(times))
 
 
-def _kinds() -> list[str]:
-    """The launchers whose processes there may be, also of sets that are gone."""
+def _kinds() -> set[str]:
+    """The launchers that have been used, as far as the rows say."""
     used = Runner.objects.exclude(launcher="").order_by().values_list("launcher", flat=True).distinct()
-    return sorted({*used, *RunnerSet.objects.order_by().values_list("launcher", flat=True)})
+    return {*used, *RunnerSet.objects.order_by().values_list("launcher", flat=True)}

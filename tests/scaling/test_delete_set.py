@@ -120,3 +120,15 @@ def test_a_set_that_is_being_deleted_is_not_changed(world: World) -> None:
     world.look()
     with pytest.raises(NotFound):
         delete(world)
+
+
+def test_a_repository_takes_its_set_along_and_the_processes_are_ended(world: World) -> None:
+    """Nothing of the set is left in the tables: its processes are nobody's, and found as such."""
+    world.make_set(repository=world.playground.repository, minimum=1)
+    world.scale()
+    world.poll_all()
+    world.playground.repository.delete()
+    assert not RunnerSet.objects.exists()
+    assert not Runner.objects.exists()
+    world.look(times=2)
+    assert world.launcher.running == []

@@ -1,0 +1,50 @@
+"""why: what a job waits for that a runner set may run, when the set has no runner for it yet."""
+
+from __future__ import annotations
+
+from ci.lifecycle.waiting import why
+from ci.scaling.launchers.protocol import PermanentLaunchError
+from tests.scaling.world import World
+
+
+def test_a_set_without_runners_is_no_missing_runner(world: World) -> None:
+    world.make_set(maximum=1)
+    first, second = world.queue(2)
+    assert why(first) == "Runner set pool starts a runner."
+    world.scale()
+    world.poll_all()
+    assert why(second) == "Runner set pool has as many runners as it may (1), and all are at work."
+
+
+def test_what_keeps_the_set_from_it_is_told(world: World) -> None:
+    world.make_set()
+    (job,) = world.queue(1)
+    world.launcher.refusals = [PermanentLaunchError("no such image")]
+    world.scale(times=2)
+    world.launcher.refusals = [PermanentLaunchError("no such image")] * 9
+    world.scale(times=2)
+    assert why(job) == "Runner set pool cannot start runners: no such image"
+
+
+def test_a_parked_set_is_told(world: World) -> None:
+    world.make_set()
+    (job,) = world.queue(1)
+    world.scale()
+    world.exit(world.runners[0], 7)
+    world.scale(times=2)
+    assert why(job) == "Runner set pool starts no runners: those that it started were outdated."
+
+
+def test_a_set_that_does_not_serve_it_is_not_mentioned(world: World) -> None:
+    other = world.playground.make_repository(name="gadgets")
+    world.make_set(repositories=[other])
+    (job,) = world.queue(1)
+    assert why(job) == "There is no runner for this repository: register one."
+
+
+def test_a_free_runner_of_another_kind_is_told_of_as_before(world: World) -> None:
+    world.make_set()
+    (job,) = world.queue(1)
+    runner = world.playground.runner()
+    assert runner.is_online
+    assert why(job) == "A fitting runner is free and should take it any moment."
