@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 
 Session = psycopg.Connection[tuple[object, ...]]
 
+# Held by the scaler that leads. Any number that nothing else in this database locks.
+SCALER_LOCK = 0x466F726768
+
 # A stand-by asks this often whether the leader is gone.
 STANDBY_SECONDS = 2.0
 # Many words of one cause are heard at once.
@@ -77,6 +80,30 @@ class Leading:
         parameters.pop("options", None)
         parameters["application_name"] = f"{self._name} {os.getpid()}"
         return psycopg.connect(**parameters, autocommit=True)
+
+
+def is_led(lock: int) -> bool:
+    """Whether some process leads by this lock now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND (classid::bigint << 32) + objid::bigint = %s)",
+            [lock],
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def has_leader(lock: int) -> bool:
+    """Whether some process holds this lock now (PostgreSQL docs, "pg_locks": a bigint key is shown in two halves)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+            " AND classid = %s AND objid = %s"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))",
+            [lock >> 32, lock & 0xFFFFFFFF],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def listen(session: Session, channels: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from django.utils import timezone
 from ci.lifecycle import transitions, wanting
 from ci.lifecycle.errors import LifecycleError, NotFound
 from ci.lifecycle.events import JOB_QUEUED, SET_CHANGED
-from ci.lifecycle.leading import Leading, Session, listen
+from ci.lifecycle.leading import SCALER_LOCK, Leading, Session, listen
 from ci.models import LaunchAttempt, Runner, RunnerSet
 from ci.scaling.installation import launcher_of
 from ci.scaling.launchers.protocol import Launcher, LaunchError
@@ -27,8 +27,7 @@ from ci.scaling.workers import Workers
 
 logger = logging.getLogger(__name__)
 
-# Any number that nothing else in this database locks.
-LEADER_LOCK = 0x466F726768
+LEADER_LOCK = SCALER_LOCK
 ORPHANS_EVERY_SECONDS = 60.0
 FORCE_AGAIN_SECONDS = 30.0
 # Launcher calls that are going on when this process is asked to end.
