@@ -13,6 +13,7 @@ handler500 = "forge.web.unavailable.answer"
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", include("ci.api.urls")),
+    path("metrics", include("ci.api.metrics")),
     # Browsers ask for it beside whatever is no page of ours: a badge, a raw file, an answer of the API.
     path("favicon.ico", RedirectView.as_view(url=static("forge/icon.svg"))),
     path("", include("ci.web.urls")),

@@ -82,18 +82,6 @@ class Leading:
         return psycopg.connect(**parameters, autocommit=True)
 
 
-def is_led(lock: int) -> bool:
-    """Whether some process leads by this lock now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-            " AND (classid::bigint << 32) + objid::bigint = %s)",
-            [lock],
-        )
-        return bool(cursor.fetchone()[0])
-
-
 def has_leader(lock: int) -> bool:
     """Whether some process holds this lock now (PostgreSQL docs, "pg_locks": a bigint key is shown in two halves)."""
     with connection.cursor() as cursor:
