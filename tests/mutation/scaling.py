@@ -31,10 +31,10 @@ OF_RUNNER_SETS = (
         (FIGHTS + "::test_scaling_does_not_wait_for_a_runner_that_is_being_changed",),
     ),
     Guard(
-        "set: a runner is retired as it was seen",
-        T + "retire_runner.py",
-        "if not runner.ephemeral or runner.is_done or _has_a_job(runner):",
-        "if not runner.ephemeral or runner.is_done:",
+        "set: a runner is changed only as it was seen",
+        T + "guard.py",
+        "return free.filter(pk=seen.pk, version=seen.version).first()",
+        "return free.filter(pk=seen.pk).first()",
         (FIGHTS + "::test_a_claim_between_look_and_retirement_keeps_its_runner",),
     ),
     Guard(
