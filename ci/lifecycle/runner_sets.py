@@ -24,6 +24,7 @@ SPEC = ("labels", "launcher", "template")
 # What runs in them comes from these: a set that was parked because its runners were outdated may try again.
 PROGRAM = ("launcher", "template")
 MAX_LABELS = 50
+SAME_NAME = "There is a runner set of this name already."
 MAX_RUNNERS = 10_000
 
 
@@ -70,7 +71,7 @@ def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
     made = RunnerSet(**given)
     _check(made, repositories, set_templates.problems(launcher=made.launcher, template=made.template, actor=actor))
     with transaction.atomic():
-        made.save(force_insert=True)
+        _insert(made)
         made.repositories.set(repositories)
         events.wake_set(made.pk)
         events.record("runner_set_created", runner_set=made, to_state=made.phase, actor=actor, detail=made.name)
@@ -128,12 +129,20 @@ def _consequences(current: RunnerSet, changes: Mapping[str, Any]) -> dict[str, A
     return values
 
 
+def _insert(made: RunnerSet) -> None:
+    try:
+        with transaction.atomic():
+            made.save(force_insert=True)
+    except IntegrityError:
+        raise InvalidInput({"name": SAME_NAME}) from None
+
+
 def _update(guarded: Any, values: Mapping[str, Any]) -> int:
     try:
         with transaction.atomic():
             return int(guarded.update(**values))
     except IntegrityError:
-        raise InvalidInput({"name": "There is a runner set of this name already."}) from None
+        raise InvalidInput({"name": SAME_NAME}) from None
 
 
 def _get(runner_set_id: int, among: QuerySet[RunnerSet] | None = None) -> RunnerSet:
@@ -160,6 +169,9 @@ def _check(runner_set: RunnerSet, repositories: Iterable[Repository], of_program
         runner_set.full_clean()
     except ValidationError as error:
         wrong = {name: " ".join(texts) for name, texts in error.message_dict.items()}
+        if "runner_set_once_a_scope" in wrong.get("__all__", ""):
+            wrong["name"] = SAME_NAME
+            del wrong["__all__"]
     wrong |= of_program
     if not runner_set.labels:
         wrong["labels"] = "Name at least one label, or no job can ever fit."

@@ -59,7 +59,7 @@ def for_owner(runner_set: RunnerSet, has: Counts) -> str:
 
 def _held_up(runner_set: RunnerSet, has: Counts) -> str:
     now = timezone.now()
-    if runner_set.troubled_until is not None and runner_set.troubled_until > now:
+    if runner_set.is_troubled and runner_set.troubled_until is not None:
         reason = f" Last: {runner_set.trouble}" if runner_set.trouble else ""
         return f"Its launches keep failing: until {_moment(runner_set.troubled_until)} it tries one at a time.{reason}"
     waiting = Runner.objects.filter(runner_set=runner_set, next_attempt_at__isnull=False)

@@ -76,6 +76,12 @@ class RunnerSet(Scoped):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_troubled(self) -> bool:
+        """Whether its launches kept failing, so that it starts one runner at a time."""
+        until = self.troubled_until
+        return self.phase == self.Phase.RUNNING and until is not None and until > timezone.now()
+
 
 class RunnerSetSample(models.Model):
     """What a set needed and had at one moment: the points of its chart, kept a day."""

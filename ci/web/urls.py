@@ -2,7 +2,19 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from ci.web import badge, deployments, environments, job, run, runners, runs, secrets, variables, workflows
+from ci.web import (
+    badge,
+    deployments,
+    environments,
+    job,
+    run,
+    runner_sets,
+    runners,
+    runs,
+    secrets,
+    variables,
+    workflows,
+)
 
 _run: list[URLPattern | URLResolver] = [
     path("", run.run, name="run"),
@@ -35,7 +47,26 @@ _environments: list[URLPattern | URLResolver] = [
     path("<int:environment_id>/delete/", environments.environment_delete, name="environment_delete"),
 ]
 
+
+def _sets(address: str, kind: str, prefix: str = "") -> list[URLPattern | URLResolver]:
+    """The pages of runner sets, alike in each place."""
+    views = {
+        "": ("runner_sets", runner_sets.runner_sets),
+        "new/": ("runner_set_new", runner_sets.runner_set_new),
+        "<int:set_id>/": ("runner_set", runner_sets.runner_set),
+        "<int:set_id>/status/": ("runner_set_status", runner_sets.runner_set_status),
+        "<int:set_id>/edit/": ("runner_set_edit", runner_sets.runner_set_edit),
+        "<int:set_id>/delete/": ("runner_set_delete", runner_sets.runner_set_delete),
+        "<int:set_id>/recover/": ("runner_set_recover", runner_sets.runner_set_recover),
+    }
+    return [
+        path(f"{address}{end}", view, {"kind": kind}, name=f"{prefix}{name}") for end, (name, view) in views.items()
+    ]
+
+
 urlpatterns: list[URLPattern | URLResolver] = [
+    *_sets("runners/sets/", "instance", "instance_"),
+    *_sets("settings/runners/sets/", "owner", "owner_"),
     path("runners/", runners.instance_runners, name="instance_runners"),
     path("settings/instance/secrets/", secrets.instance_secrets, name="instance_secrets"),
     path("settings/instance/variables/", variables.instance_variables, name="instance_variables"),
@@ -45,6 +76,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<str:owner>/<str:name>/actions/", include(_actions)),
     path("<str:owner>/<str:name>/deployments/", deployments.deployments, name="deployments"),
     path("<str:owner>/<str:name>/settings/environments/", include(_environments)),
+    *_sets("<str:owner>/<str:name>/settings/runners/sets/", "repository"),
     path("<str:owner>/<str:name>/settings/runners/", runners.runners, name="runners"),
     path("<str:owner>/<str:name>/settings/secrets/", secrets.secrets, name="secrets"),
     path("<str:owner>/<str:name>/settings/variables/", variables.variables, name="variables"),
