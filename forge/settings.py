@@ -172,6 +172,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "ConclusionEnum": "ci.models.choices.Conclusion",
+        "RunnerSetPhaseEnum": "ci.models.RunnerSet.Phase",
         "ReportedConclusionEnum": "ci.api.runner.serializers.REPORTED",
         **{
             f"{name}Enum": f"ci.models.choices.{name}"

@@ -51,6 +51,10 @@ _ALWAYS = {
 }
 
 
+# What a POST to such an address makes one of; any other is a verb itself.
+_MADE = ("repositories", "registration_tokens", "dispatches", "environments", "runner_sets")
+
+
 class OwnersSchema(AutoSchema):
     """Names operations by what they do: list_repositories_runs, show_repositories_runs, update_user_secrets."""
 
@@ -62,7 +66,7 @@ class OwnersSchema(AutoSchema):
         verb = self.method_mapping[self.method.lower()]
         if verb == "show" and not parts[-1].startswith("{"):
             verb = "list" if words[-1].endswith("s") and words[-1] != "logs" else "show"
-        if verb == "create" and words[-1] not in ("repositories", "registration_tokens", "dispatches", "environments"):
+        if verb == "create" and words[-1] not in _MADE:
             return "_".join([words[-1], *words[:-1]])  # cancel_repositories_runs
         return "_".join([verb, *words])
 

@@ -11,6 +11,7 @@ import schemathesis
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 from drf_spectacular.validation import validate_schema
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import NonInteractiveExampleWarning, Unsatisfiable
@@ -24,7 +25,8 @@ from schemathesis.checks import (
 
 from ci.lifecycle import registration, settings_values
 from ci.lifecycle.environments import create_environment
-from ci.models import Job, RegistrationToken, Scope
+from ci.lifecycle.runner_sets import save_runner_set
+from ci.models import Job, RegistrationToken, RunnerSet, Scope
 from forge.access_tokens import create_access_token
 from forge.wsgi import application
 from tests.api.calls import call, lines
@@ -48,6 +50,15 @@ BODIES = {
     "PATCH /api/v1/instance/runners/{runner_id}": {"paused": True},
     "PATCH /api/v1/user/runners/{runner_id}": {"paused": True},
     "PATCH /api/v1/repositories/{owner}/{repository}/runners/{runner_id}": {"paused": True},
+    **{
+        f"{method} /api/v1/{scope}/runner-sets{rest}": body
+        for scope in ("instance", "user", "repositories/{owner}/{repository}")
+        for method, rest, body in (
+            ("POST", "", {"name": "new", "labels": ["x"], "launcher": "local"}),
+            ("PATCH", "/{set_id}", {"maximum": 5}),
+            ("POST", "/{set_id}/recover", {}),
+        )
+    },
     "POST /api/v1/repositories": {"name": "new"},
     "PATCH /api/v1/repositories/{owner}/{repository}": {"description": "new"},
     "POST /api/v1/repositories/{owner}/{repository}/workflows/{file}/dispatches": {"ref": "main"},
@@ -60,6 +71,13 @@ BODIES = {
 
 def document():
     return call("GET", "/api/schema/?format=json").json()
+
+
+def parked_set(scope, actor):
+    fields = {"name": "parked", "labels": ["x"], "owner": scope.owner, "repository": scope.repository}
+    made = save_runner_set(runner_set_id=None, fields=fields, version=None, actor=actor)
+    RunnerSet.objects.filter(pk=made.pk).update(phase=RunnerSet.Phase.OUTDATED, parked_at=timezone.now())
+    return made.pk
 
 
 class World:
@@ -95,6 +113,7 @@ class World:
             "job_id": list(Job.objects.values_list("pk", flat=True)),
             "runner_id": [runner.pk, *(one.pk for one in others)],
             "token_id": [token.pk, *tokens],
+            "set_id": [parked_set(one, playground.operator) for one in (Scope(), *scopes)],
         }
         self.tokens = {
             "registrationToken": text,

@@ -2,7 +2,18 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from ci.api.owners import deployments, environments, jobs, members, repositories, runners, runs, values, workflows
+from ci.api.owners import (
+    deployments,
+    environments,
+    jobs,
+    members,
+    repositories,
+    runner_sets,
+    runners,
+    runs,
+    values,
+    workflows,
+)
 
 _values: list[URLPattern | URLResolver] = [
     path("secrets", values.SecretsView.as_view()),
@@ -24,6 +35,10 @@ _environments: list[URLPattern | URLResolver] = [
 _runners: list[URLPattern | URLResolver] = [
     path("runners", runners.RunnersView.as_view()),
     path("runners/<row_id:runner_id>", runners.RunnerView.as_view()),
+    path("runner-sets", runner_sets.RunnerSetsView.as_view()),
+    path("runner-sets/<row_id:set_id>", runner_sets.RunnerSetView.as_view()),
+    path("runner-sets/<row_id:set_id>/recover", runner_sets.RunnerSetRecoverView.as_view()),
+    path("runner-sets/<row_id:set_id>/runners", runner_sets.RunnerSetRunnersView.as_view()),
     path("registration-tokens", runners.RegistrationTokensView.as_view()),
     path("registration-tokens/<row_id:token_id>", runners.RegistrationTokenView.as_view()),
 ]

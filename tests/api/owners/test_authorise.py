@@ -3,10 +3,12 @@
 import pytest
 
 from ci.lifecycle import registration, settings_values
-from ci.models import Event, Job, RegistrationToken, Run, Runner, Scope, Secret, Variable
+from ci.lifecycle.runner_sets import save_runner_set
+from ci.models import Event, Job, RegistrationToken, Run, Runner, RunnerSet, Scope, Secret, Variable
 from forge.models import Member, Repository
 from tests.api.calls import error_of
 
+IMAGE = {"image": "ghcr.example/runner:1"}
 # (method, address below the repository, body, the lowest role that may: read, write or admin)
 CALLS = [
     ("GET", "", None, "read"),
@@ -42,6 +44,13 @@ CALLS = [
     ("GET", "/registration-tokens", None, "admin"),
     ("POST", "/registration-tokens", {}, "admin"),
     ("DELETE", "/registration-tokens/{token}", None, "admin"),
+    ("GET", "/runner-sets", None, "admin"),
+    ("POST", "/runner-sets", {"name": "new", "labels": ["x"], "launcher": "docker", "template": IMAGE}, "admin"),
+    ("GET", "/runner-sets/{set}", None, "admin"),
+    ("PATCH", "/runner-sets/{set}", {"maximum": 9}, "admin"),
+    ("POST", "/runner-sets/{set}/recover", {}, "admin"),
+    ("GET", "/runner-sets/{set}/runners", None, "admin"),
+    ("DELETE", "/runner-sets/{set}", None, "admin"),
 ]
 IDS = [f"{method} {path}" for method, path, _, _ in CALLS]
 
@@ -55,11 +64,14 @@ def rows(playground, repository):
     settings_values.set_secret(scope=scope, name="KEY", value="hidden", actor=playground.alice)
     settings_values.set_variable(scope=scope, name="KEY", value="open", actor=playground.alice)
     token, _ = registration.create_registration_token(scope=scope, created_by=playground.alice)
-    return {"run": run.pk, "job": Job.objects.get(run=run).pk, "runner": runner.pk, "token": token.pk}
+    fields = {"name": "pool", "labels": ["linux"], "launcher": "docker", "template": IMAGE, "repository": repository}
+    pool = save_runner_set(runner_set_id=None, fields=fields, version=None, actor=playground.alice)
+    job = Job.objects.get(run=run)
+    return {"run": run.pk, "job": job.pk, "runner": runner.pk, "token": token.pk, "set": pool.pk}
 
 
 def snapshot():
-    kept = [Repository, Member, Run, Job, Runner, RegistrationToken, Secret, Variable]
+    kept = [Repository, Member, Run, Job, Runner, RegistrationToken, RunnerSet, Secret, Variable]
     return [list(model.objects.order_by("pk").values()) for model in kept] + [Event.objects.count()]
 
 
@@ -78,7 +90,7 @@ def test_strangers_see_nothing_and_lower_roles_do_nothing(
             error_of(person(method, address, body), 403, "not_allowed")
     assert snapshot() == before
     lowest = {"read": carol, "write": bob, "admin": alice}[role]
-    assert lowest(method, address, body).status_code in (200, 201, 204, 409)
+    assert lowest(method, address, body).status_code in (200, 201, 202, 204, 409)
 
 
 @pytest.mark.parametrize(("method", "path", "body", "role"), CALLS, ids=IDS)
@@ -118,21 +130,30 @@ INSTANCE = [
     ("GET", "registration-tokens", None),
     ("POST", "registration-tokens", {}),
     ("DELETE", "registration-tokens/{token}", None),
+    ("GET", "runner-sets", None),
+    ("POST", "runner-sets", {"name": "new", "labels": ["x"], "launcher": "local"}),
+    ("GET", "runner-sets/{set}", None),
+    ("PATCH", "runner-sets/{set}", {"maximum": 9}),
+    ("DELETE", "runner-sets/{set}", None),
+    ("POST", "runner-sets/{set}/recover", {}),
+    ("GET", "runner-sets/{set}/runners", None),
 ]
 
 
 @pytest.mark.parametrize(("method", "path", "body"), INSTANCE, ids=[f"{m} {p}" for m, p, _ in INSTANCE])
 def test_the_instance_is_the_operators(playground, alice, visitor, operator, method, path, body):
-    rows = {"runner": playground.runner().pk, "token": RegistrationToken.objects.get().pk}
+    fields = {"name": "pool", "labels": ["linux"]}
+    pool = save_runner_set(runner_set_id=None, fields=fields, version=None, actor=playground.operator)
+    rows = {"runner": playground.runner().pk, "token": RegistrationToken.objects.get().pk, "set": pool.pk}
     address = "instance/" + path.format(**rows)
     before = snapshot()
     error_of(alice(method, address, body), 403, "not_allowed")
     error_of(visitor(method, address, body), 401, "unauthenticated")
     assert snapshot() == before
-    assert operator(method, address, body).status_code in (200, 201, 204)
+    assert operator(method, address, body).status_code in (200, 201, 202, 204, 409)
 
 
-@pytest.mark.parametrize("path", ["secrets", "variables", "runners", "registration-tokens"])
+@pytest.mark.parametrize("path", ["secrets", "variables", "runners", "registration-tokens", "runner-sets"])
 def test_what_is_a_persons_own_takes_a_person(visitor, alice, path):
     error_of(visitor.get(f"user/{path}"), 401, "unauthenticated")
     assert alice.get(f"user/{path}").json()["count"] == 0
