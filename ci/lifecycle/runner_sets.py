@@ -169,7 +169,7 @@ def _check(runner_set: RunnerSet, repositories: Iterable[Repository], of_program
         runner_set.full_clean()
     except ValidationError as error:
         wrong = {name: " ".join(texts) for name, texts in error.message_dict.items()}
-        if "runner_set_once_a_scope" in wrong.get("__all__", ""):
+        if any(problem.code == "unique_together" for problem in error.error_dict.get("__all__", ())):
             wrong["name"] = SAME_NAME
             del wrong["__all__"]
     wrong |= of_program

@@ -7,7 +7,6 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import Count, Exists, F, OuterRef, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,8 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.runner_sets import save_runner_set
+from ci.lifecycle.set_counts import counted
 from ci.lifecycle.transitions import delete_set, recover_set
-from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Job, RunnerSet
+from ci.models import ACTIVE_STATES, Job, RunnerSet
 from ci.web.pages import MAX_ID, paged, posted_number, tell
 from ci.web.runner_sets_form import RunnerSetForm
 from ci.web.runner_sets_page import fragment, whole
@@ -46,7 +46,7 @@ def placed(view: PlacedView) -> PlacedView:
 @require_safe
 @placed
 def runner_sets(request: HttpRequest, place: Place) -> HttpResponse:
-    page = paged(request, _counted(place), size=30)
+    page = paged(request, counted(RunnerSet.objects.filter(**place.rows)).order_by("name", "pk"), size=30)
     return _render(request, place, "ci/runner_sets.html", page_obj=page)
 
 
@@ -136,25 +136,11 @@ def runner_set_status(request: HttpRequest, place: Place, set_id: int) -> HttpRe
     asked = request.GET.copy()
     seen = asked.pop("seen", [""])[-1]
     # What links on the page keep is the address of the page.
-    request.GET = asked
+    request.GET = asked  # type: ignore[assignment]
     context = fragment(request, found)
     if seen == context["seen"]:
         return HttpResponse(status=_UNCHANGED)
     return _render(request, place, "ci/_runner_set_live.html", **context, announced=True)
-
-
-def _counted(place: Place) -> Any:
-    """The sets of the place, each with its runners by what they do."""
-    busy = Exists(Job.objects.filter(runner=OuterRef("runners__pk"), state__in=ACTIVE_STATES))
-    alive = Q(runners__isnull=False, runners__stopped_at=None)
-    useful = alive & ~Q(runners__phase__in=TERMINAL_PHASES)
-    up = Q(runners__registered_at__isnull=False, runners__deleting_at=None)
-    sets = RunnerSet.objects.filter(**place.rows).annotate(
-        busy=Count("runners", filter=useful & Q(busy)),
-        idle=Count("runners", filter=useful & ~Q(busy) & up),
-        useful=Count("runners", filter=useful),
-    )
-    return sets.annotate(starting=F("useful") - F("busy") - F("idle")).order_by("name", "pk")
 
 
 def _load(place: Place, set_id: int) -> RunnerSet:
