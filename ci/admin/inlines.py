@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from ci.admin.readonly import ReadOnly, link, state_chip
-from ci.models import Event, Job, RunAttempt, Step
+from ci.models import Event, Job, LaunchAttempt, RunAttempt, Runner, Step
 
 # GitHub's limit of a matrix is 256 legs: all of one attempt are on the page.
 MAX_INLINE = 300
@@ -111,3 +111,30 @@ class EventsOfRunner(EventInline):
 
 class EventsOfRunnerSet(EventInline):
     fk_name = "runner_set"
+
+
+class RunnersOfSet(_Rows):
+    model = Runner
+    fk_name = "runner_set"
+    verbose_name_plural = "its runners, newest first"
+    fields = readonly_fields = (
+        *("runner_link", "phase_now", "ready", "used_job_name", "spec_revision", "attempts", "failures", "reason"),
+        *("created_at", "registered_at", "ended_at", "stopped_at"),
+    )
+    ordering = ["-id"]
+
+    @admin.display(description="runner")
+    def runner_link(self, runner: Runner) -> SafeString:
+        return link(runner)
+
+    @admin.display(description="phase")
+    def phase_now(self, runner: Runner) -> SafeString:
+        return state_chip(runner.phase)
+
+
+class LaunchAttemptsOfRunner(_Rows):
+    model = LaunchAttempt
+    fk_name = "runner"
+    verbose_name_plural = "processes started for it"
+    fields = readonly_fields = ("number", "started_at", "handle", "ended_at", "exit_code", "reason", "failed")
+    ordering = ["number"]

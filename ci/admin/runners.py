@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
-from ci.admin.inlines import EventsOfRunner, JobsOfRunner
+from ci.admin.inlines import EventsOfRunner, JobsOfRunner, LaunchAttemptsOfRunner
 from ci.admin.readonly import ReadOnly, state_chip
 from ci.admin.versions import VersionedActions
 from ci.lifecycle import registration
@@ -23,16 +23,21 @@ def scope(row: Scoped) -> str:
 @admin.register(Runner)
 class RunnerAdmin(ReadOnly, VersionedActions):
     list_display = ["name", "phase_now", "ready", "paused", scope, "label_list", "runner_set", "last_seen_at"]
-    list_filter = ["phase", "ready", "paused", "ephemeral", "os", "last_seen_at"]
+    list_filter = [
+        *("phase", "ready", "paused", "ephemeral", ("runner_set", admin.EmptyFieldListFilter), "launcher", "os"),
+        "last_seen_at",
+    ]
     list_select_related = ["owner", "repository__owner", "runner_set"]
     search_fields = ["name", "labels", "owner__username", "repository__name", "runner_set__name", "used_job_name"]
     date_hierarchy = "created_at"
-    inlines = [JobsOfRunner, EventsOfRunner]
+    inlines = [JobsOfRunner, LaunchAttemptsOfRunner, EventsOfRunner]
     actions = ["pause", "resume", "remove"]
     fields = readonly_fields = (
         *("name", "owner", "repository", "label_list", "runner_set", "ephemeral", "paused"),
         *("phase", "ready", "reason", "used_job_id", "used_job_name", "agent_version", "os", "arch"),
-        *("created_at", "last_seen_at", "ended_at", "version"),
+        *("spec_revision", "attempts", "failures", "next_attempt_at", "launcher", "handle", "exit_code"),
+        *("created_at", "launched_at", "registered_at", "idle_since", "last_seen_at", "ended_at"),
+        *("deleting_at", "cleanup_at", "stopped_at", "version"),
     )
 
     @admin.display(description="phase", ordering="phase")

@@ -4,12 +4,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
+from django.utils import timezone
 
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.runner_sets import delete_runner_set, save_runner_set
-from ci.models import Event, Runner, RunnerSet
-from tests.admin.conftest import told
+from ci.models import Event, Job, Runner, RunnerSet
+from ci.scaling.launchers.protocol import TransientLaunchError
+from tests.admin.conftest import Operator, told
+from tests.scaling.world import World
 
 FIELDS = {"name": "pool", "labels": "Linux, x64", "minimum": "0", "maximum": "3", "launcher": "local", "template": "{}"}
 ADD = "/admin/ci/runnerset/add/"
@@ -21,13 +25,22 @@ def pool(playground):
     return save_runner_set(runner_set_id=None, fields=fields, version=None, actor=playground.operator)
 
 
+@pytest.fixture
+def world(playground):
+    return World(playground)
+
+
 def _form(operator, runner_set):
     page = operator.opened(runner_set)
     form = page.context["adminform"].form
-    events = page.context["inline_admin_formsets"][0].formset.management_form
     fields = {name: form[name].value() for name in form.fields}
+    fields = {name: "" if value is None else value for name, value in fields.items()}
     fields["labels"] = ",".join(runner_set.labels)
-    return {**fields, **{events.add_prefix(name): events[name].value() for name in events.fields}}
+    fields["repositories"] = ",".join(str(row.pk) for row in runner_set.repositories.order_by("pk"))
+    for inline in page.context["inline_admin_formsets"]:
+        rows = inline.formset.management_form
+        fields |= {rows.add_prefix(name): rows[name].value() for name in rows.fields}
+    return fields
 
 
 def _change(operator, runner_set, fields):
@@ -137,10 +150,106 @@ def test_it_is_deleted_only_once_its_runners_are_gone(playground, pool):
         delete_runner_set(runner_set_id=pool.pk, version=None, actor=playground.operator)
 
 
-def test_the_admin_deletes_through_the_same_function(operator, pool):
-    operator.post(f"/admin/ci/runnerset/{pool.pk}/delete/", {"post": "yes"})
+def test_only_the_actions_delete_a_set(operator, pool):
+    """Its runners go first; the admin's own deletion would not wait for them."""
+    assert operator.post(f"/admin/ci/runnerset/{pool.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert "delete_selected" not in operator.listed(RunnerSet).content.decode()
+    assert RunnerSet.objects.get().phase == "running"
+
+
+def test_a_set_is_deleted_in_order_and_by_force(operator, world):
+    world.make_set(maximum=2)
+    world.busy()
+    assert operator.act("delete_in_order", world.set) == ["pool: its runners are being ended, then it is deleted"]
+    assert operator.act("delete_in_order", world.set) == ["pool: is being deleted already."]
+    world.scale()
+    assert Job.objects.get().state == "running"
+    assert operator.act("delete_by_force", world.set) == ["pool: its runners are being ended, then it is deleted"]
+    assert Job.objects.get().conclusion == "failure"
+    world.look(2)
     assert not RunnerSet.objects.exists()
-    assert Event.objects.filter(kind="runner_set_deleted").exists()
+    assert Event.objects.get(kind="runner_set_deleting").actor_name == "operator"
+
+
+@pytest.mark.parametrize("action", ["delete_in_order", "delete_by_force", "recover"])
+def test_an_action_chosen_on_an_older_page_changes_nothing(operator, world, action):
+    world.make_set()
+    RunnerSet.objects.update(phase="outdated", parked_at=timezone.now())
+    page = operator.listed(RunnerSet)
+    world.edit(maximum=5)
+    assert operator.act(action, world.set, page=page) == ["pool: has changed meanwhile: look again, then decide."]
+    assert RunnerSet.objects.get().phase == "outdated"
+
+
+def test_a_parked_set_is_recovered(operator, world):
+    world.make_set()
+    assert operator.act("recover", world.set) == ["pool: is not parked."]
+    RunnerSet.objects.update(phase="outdated", parked_at=timezone.now())
+    assert operator.act("recover", world.set) == ["pool: starts runners again"]
+    assert (world.refreshed().phase, world.set.spec_revision) == ("running", 2)
+
+
+def test_the_list_says_what_each_set_does(operator, world):
+    world.make_set(minimum=1, maximum=3)
+    world.queue(1)
+    world.scale()
+    world.poll_all()
+    row = operator.listed(RunnerSet).context["cl"].result_list[0]
+    assert (row.desired, row.assigned, row.busy, row.idle, row.starting, row.leaving) == (2, 1, 1, 1, 0, 0)
+    assert operator.listed(RunnerSet, trouble="yes").context["cl"].result_count == 0
+    RunnerSet.objects.update(trouble="no such image", troubled_until=timezone.now())
+    assert "no such image" in operator.listed(RunnerSet, trouble="yes").content.decode()
+    assert [operator.listed(RunnerSet, trouble=one).context["cl"].result_count for one in ("slow", "no")] == [1, 0]
+    assert [operator.listed(RunnerSet, phase=one).context["cl"].result_count for one in ("running", "deleting")] == [
+        1,
+        0,
+    ]
+
+
+def test_a_set_shows_its_runners_and_a_runner_each_attempt(operator, world):
+    world.make_set(minimum=1, maximum=1)
+    world.launcher.refusals = [TransientLaunchError("the engine is away")]
+    world.scale(2)
+    world.pass_time(10)
+    world.scale()
+    (runner,) = world.runners
+    text = operator.opened(world.refreshed()).content.decode()
+    assert f'<a href="/admin/ci/runner/{runner.pk}/change/">{runner.name}</a>' in text
+    text = operator.opened(runner).content.decode()
+    assert "the engine is away" in text
+    assert world.handle(runner) in text
+
+
+def test_what_the_form_names_wrongly_is_told_beside_the_field(operator, pool):
+    sent = {**_form(operator, pool), "minimum": "9", "template": '{"image": "x"}'}
+    errors = _change(operator, pool, sent).context["adminform"].form.errors
+    assert set(errors) == {"minimum", "template"}
+    pool.refresh_from_db()
+    assert (pool.minimum, pool.version) == (0, 0)
+
+
+def test_repositories_are_saved_under_the_version_too(playground, operator, pool):
+    repository, old = playground.repository, _form(operator, pool)
+    _change(operator, pool, {**old, "repositories": str(repository.pk)})
+    assert list(pool.repositories.all()) == [repository]
+    _change(operator, pool, {**old, "repositories": "", "maximum": "9"})
+    assert list(pool.repositories.all()) == [repository]
+    pool.refresh_from_db()
+    assert (pool.maximum, pool.version) == (3, 1)
+
+
+def test_who_is_staff_but_no_administrator_cannot_choose_local_processes(playground, pool):
+    clerk = playground.bob
+    clerk.is_staff = True
+    clerk.save()
+    clerk.user_permissions.add(*Permission.objects.filter(codename__in=["add_runnerset", "change_runnerset"]))
+    browser = Operator()
+    browser.force_login(clerk, "django.contrib.auth.backends.ModelBackend")
+    answer = browser.post(ADD, {**FIELDS, "name": "theirs"})
+    assert list(answer.context["adminform"].form.errors) == ["launcher"]
+    docker = {**FIELDS, "name": "theirs", "launcher": "docker", "template": '{"image": "x"}'}
+    assert browser.post(ADD, docker).status_code == 302
+    assert RunnerSet.objects.get(name="theirs").launcher == "docker"
 
 
 @pytest.mark.parametrize("fields", [{"phase": "deleting"}, {"version": 7}, {"desired": 3}, {"owner": "alice"}])

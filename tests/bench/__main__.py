@@ -2,9 +2,9 @@
 
 import sys
 
-from tests.bench import language, load
+from tests.bench import language, load, scaling
 
-BENCHMARKS = {"language": language.main, "load": load.main}
+BENCHMARKS = {"language": language.main, "load": load.main, "scaling": scaling.main}
 
 
 def main(names: list[str]) -> int:
