@@ -115,3 +115,25 @@ def test_it_does_not_mix_the_demonstrations(tmp_path, free_port, started):
     started(process)
     assert "one at a time" in _said(process)
     assert process.wait(60) == 2
+
+
+def test_the_job_of_a_runner_that_is_killed_says_so_and_the_others_go_on(tmp_path, free_port, started):
+    """Rows 25 and 37, with real processes: kill -9 of a local runner in the middle of its job."""
+    data = tmp_path / "data"
+    process = _start(data, free_port, "--demo-set", "--exit", FORGE_SCALE_CALM_SECONDS="2")
+    started(process)
+    said = _said(process, until=r"4 runners, \d up, [1-4] with a job")
+    runners = _running(data, "ci.runner once")
+    assert runners, said
+    for runner in runners:
+        os.kill(runner, signal.SIGKILL)
+    said += _said(process)
+    status = process.wait(SECONDS)
+    # Of a job whose own step had begun nobody can say what it has done; the others ran again elsewhere.
+    lost = re.findall(r"^  ✗ Work \d+  runner demo-set-\w+ is gone: killed from outside", said, re.MULTILINE)
+    done = re.findall(r"^  ✓ Work \d+$", said, re.MULTILINE)
+    assert len(lost) + len(done) == 20, said
+    assert status == (1 if lost else 0), said
+    sizes = [int(size) for size in re.findall(r"^    demo-set: (\d+) runners", said, re.MULTILINE)]
+    assert (max(sizes), sizes[-1]) == (4, 0)
+    assert _running(data, "ci.runner") == []
