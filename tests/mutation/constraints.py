@@ -24,6 +24,7 @@ ENVIRONMENTS = NEWER + "::test_an_environment_is_of_its_repository"
 KEYS = NEWER + "::test_one_key_signs_and_has_its_private_half"
 SINCE_WHEN = NEWER + "::test_a_runner_set_says_since_when"
 AS_ONE = NEWER + "::test_a_runner_of_a_set_is_started_waits_and_ends_as_one"
+ADDED_UP = "tests/api/test_metrics.py::test_what_is_added_up_later_comes_to_what_was_there"
 ROOM = OLDER + "::test_a_runner_set_has_room_for_its_idle_runners"
 
 
@@ -86,6 +87,7 @@ CONSTRAINTS = tuple(
         ("ci_runner", "runner_stopped_for_good_has_ended", AS_ONE),
         ("ci_launchattempt", "launch_attempt_one_at_a_time", AS_ONE),
         ("ci_launchattempt", "launch_attempt_once_a_number", AS_ONE),
+        ("ci_measuresum", "measure_sum_once_a_bucket", ADDED_UP),
         ("ci_secret", "ci_secret_once_a_scope", OLDER + "::test_a_name_stands_once_in_its_scope"),
         ("ci_variable", "ci_variable_once_a_scope", NAMES),
         ("ci_secret", "ci_secret_environment_of_a_repository", ENVIRONMENTS),
