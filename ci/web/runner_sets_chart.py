@@ -12,6 +12,7 @@ from django.utils import timezone
 from ci.models import RunnerSet, RunnerSetSample
 
 SPANS = (1, 6, 24)
+LEAST = timedelta(minutes=10)
 WIDTH, HEIGHT = 720, 160
 # More columns than that are finer than a screen shows; of each the highest values count.
 COLUMNS = 240
@@ -41,8 +42,9 @@ class Point:
 def chart(runner_set: RunnerSet, *, hours: int, now: datetime | None = None) -> dict[str, Any]:
     """`layers` from the back to the front, `ticks` of both axes, `summary` in words, `rows` newest first."""
     end = now or timezone.now()
-    start = end - timedelta(hours=hours)
-    points = _points(runner_set, start, end)
+    points = _points(runner_set, end - timedelta(hours=hours), end)
+    # The time before the first one would be empty space.
+    start = min(points[0].at, end - LEAST) if points else end - timedelta(hours=hours)
     top = max([1, runner_set.maximum, *(max(point.demand, point.runners, point.desired) for point in points)])
     # A queue of thousands would press everything else flat.
     top = min(top, max(4, 3 * max([runner_set.maximum, *(point.runners for point in points)])))
