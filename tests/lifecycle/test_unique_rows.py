@@ -17,6 +17,7 @@ from ci.models import (
     Environment,
     LabelSet,
     LaunchAttempt,
+    MeasureSum,
     RegistrationToken,
     Run,
     RunAttempt,
@@ -148,6 +149,12 @@ def test_a_runner_set_says_since_when(playground: Playground) -> None:
     refused("runner_set_deleting_has_a_time", lambda: mine.update(phase="deleting"))
     refused("runner_set_deleting_has_a_time", lambda: mine.update(deleting_at=NOW))
     refused("runner_set_parked_has_a_time", lambda: mine.update(phase="outdated"))
+
+
+def test_a_bucket_is_added_up_in_one_row(playground: Playground) -> None:
+    pool = RunnerSet.objects.create(name="pool", labels=["linux"])
+    MeasureSum.objects.create(runner_set=pool, kind="queue", bound=1.0, milliseconds=5, count=1)
+    refused("measure_sum_once_a_bucket", lambda: copy(MeasureSum.objects.get()))
 
 
 def test_every_constraint_has_a_test() -> None:
