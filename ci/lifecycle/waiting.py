@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci.lifecycle import wanting
+from ci.lifecycle import demand, wanting
 from ci.lifecycle.matching import normalised, runners_in_scope
 from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Hold, Job, JobState, Runner, RunnerSet
 
@@ -40,9 +40,14 @@ def _why_blocked(job: Job) -> str:
 
 def _why_queued(job: Job) -> str:
     serving = wanting.sets_of(job)
-    runners = [runner for runner in runners_in_scope(job.run) if runner.phase not in TERMINAL_PHASES]
-    if serving and not any(_is_free(runner, job) for runner in runners):
-        return _why_of_set(serving[0])
+    full = {one.pk for one in serving if job.run.repository_id in demand.full_repositories(one)}
+    # An idle runner of a set is no help to a job that the set may not run, or not yet.
+    able = {None, *(one.pk for one in serving if one.pk not in full)}
+    in_scope = runners_in_scope(job.run).exclude(phase__in=TERMINAL_PHASES)
+    runners = [runner for runner in in_scope if runner.runner_set_id in able]
+    if serving and not _any_is_free(runners, job):
+        hopeful = [one for one in serving if one.pk not in full]
+        return _why_of_set(hopeful[0]) if hopeful else _why_full(serving[0])
     if not runners:
         return "There is no runner for this repository: register one."
     wanted = normalised(job.runs_on)
@@ -64,9 +69,15 @@ def _why_queued(job: Job) -> str:
     return "A fitting runner is free and should take it any moment."
 
 
-def _is_free(runner: Runner, job: Job) -> bool:
-    fits = set(normalised(job.runs_on)) <= set(normalised(runner.labels))
-    return fits and runner.is_online and not runner.paused and not runner.jobs.filter(state__in=ACTIVE_STATES).exists()
+def _any_is_free(runners: Sequence[Runner], job: Job) -> bool:
+    wanted = set(normalised(job.runs_on))
+    ready = [one.pk for one in runners if one.is_online and not one.paused and wanted <= set(normalised(one.labels))]
+    return len(ready) > Job.objects.filter(runner__in=ready, state__in=ACTIVE_STATES).count()
+
+
+def _why_full(runner_set: RunnerSet) -> str:
+    limit = runner_set.maximum_per_repository
+    return f"Runner set {runner_set} runs as many jobs of this repository as it may at once: {limit}."
 
 
 def _why_of_set(runner_set: RunnerSet) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ci.lifecycle.waiting import why
+from ci.models import Job
 from ci.scaling.launchers.protocol import PermanentLaunchError
 from tests.scaling.world import World
 
@@ -48,3 +51,31 @@ def test_a_free_runner_of_another_kind_is_told_of_as_before(world: World) -> Non
     runner = world.playground.runner()
     assert runner.is_online
     assert why(job) == "A fitting runner is free and should take it any moment."
+
+
+def test_the_share_of_a_repository_is_told(world: World) -> None:
+    world.make_set(maximum_per_repository=1, minimum=1)
+    world.queue(2)
+    world.scale()
+    world.poll_all()
+    waiting = Job.objects.get(state="queued")
+    assert why(waiting) == "Runner set pool runs as many jobs of this repository as it may at once: 1."
+
+
+def test_an_idle_runner_of_a_set_that_may_not_run_the_job_is_no_free_runner(world: World) -> None:
+    other = world.playground.make_repository(name="other")
+    world.make_set(minimum=1, repositories=[other])
+    world.scale()
+    world.poll_all()
+    (job,) = world.queue(1)
+    assert why(job) == "There is no runner for this repository: register one."
+
+
+def test_many_runners_are_asked_about_at_once(world: World, django_assert_max_num_queries: Any) -> None:
+    world.make_set(maximum=12)
+    world.queue(13)
+    world.scale()
+    assert len(world.poll_all()) == 12
+    waiting = Job.objects.select_related("run__repository").get(state="queued")
+    with django_assert_max_num_queries(8):
+        assert why(waiting) == "Runner set pool has as many runners as it may (12), and all are at work."

@@ -170,7 +170,7 @@ def test_each_runner_has_its_timeline(alice: Client, world: World) -> None:
     page = text_of(alice, world)
     assert re.search(r"Job ended \d\d:\d\d:\d\d \+\d+s Ended \d\d:\d\d:\d\d", page)
     assert "Succeeded" in page
-    assert "Its process ended with exit code 0." in page
+    assert "has ended. · exit code 0" in page
     assert Job.objects.get().get_absolute_url() in alice.get(address(world)).content.decode()
 
 
