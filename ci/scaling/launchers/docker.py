@@ -260,7 +260,9 @@ def _token_archive(token: str) -> bytes:
         file = tarfile.TarInfo(TOKEN_FILE.lstrip("/"))
         file.size, file.mode, file.mtime = len(token), 0o444, int(time.time())
         archive.addfile(file, io.BytesIO(token.encode()))
-    return stream.getvalue()
+        end = archive.offset + 2 * tarfile.BLOCKSIZE
+    # Podman stops to read at the end's two empty blocks, and fails now and then over the padding after them.
+    return stream.getvalue()[:end]
 
 
 def _clean(error: LaunchError, launch: Launch) -> LaunchError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Callable
 
 import pytest
@@ -46,6 +48,13 @@ def test_the_token_is_in_a_file_of_the_container_and_nothing_that_is_told_of_it_
     told = containers.client.inspect_container(handle), containers.client.containers(all=True)
     assert TOKEN not in json.dumps(told)
     assert not any(TOKEN in path for _, path in engine.calls)
+
+
+def test_the_tokens_archive_has_no_padding_over_which_podman_stumbles() -> None:
+    archive = docker_launcher._token_archive(TOKEN)
+    assert archive.endswith(b"\0" * 1024) and len(archive) == 5 * 512
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        assert opened.getnames() == ["forge-runner", "forge-runner/token"]
 
 
 def test_an_engine_that_repeats_the_token_does_not_get_it_into_a_reason(
