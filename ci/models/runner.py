@@ -138,7 +138,7 @@ class Runner(Scoped):
 
 
 class LaunchAttempt(models.Model):
-    """One process started for a runner of a set, with a credential of its own. `reason`: why it ended, if not by itself."""
+    """One process started for a set's runner, with its own credential. `reason`: why it ended, if not by itself."""
 
     runner = models.ForeignKey(Runner, on_delete=models.CASCADE, related_name="launch_attempts")
     number = models.PositiveIntegerField()
