@@ -101,9 +101,10 @@ def test_the_admin_has_no_form_for_what_the_lifecycle_writes(rf, model: type) ->
     assert not registered.has_delete_permission(request)
 
 
-def test_the_admin_saves_a_runner_set_by_its_version() -> None:
-    """Its form is written by the lifecycle, and its rows are not deleted in bulk."""
+def test_the_admin_saves_a_runner_set_by_its_version(rf) -> None:  # type: ignore[no-untyped-def]
+    """Its form is written by the lifecycle, and its rows are deleted by it alone."""
     registered = admin.site._registry[RunnerSet]
     assert "save_runner_set" in Path(ROOT / "ci/admin/runner_sets.py").read_text()
     assert type(registered).save_model is not admin.ModelAdmin.save_model
-    assert type(registered).delete_queryset is not admin.ModelAdmin.delete_queryset
+    assert type(registered).save_related is not admin.ModelAdmin.save_related
+    assert not registered.has_delete_permission(rf.get("/"))
