@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import HttpResponseClientRedirect
 
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.runner_sets import save_runner_set
@@ -132,15 +133,21 @@ def runner_set(request: HttpRequest, place: Place, set_id: int) -> HttpResponse:
 @placed
 def runner_set_status(request: HttpRequest, place: Place, set_id: int) -> HttpResponse:
     """What changes of a set's page, unless that is what `?seen=` says. 204: nothing does."""
+    if request.htmx and not _exists(place, set_id):  # type: ignore[attr-defined]
+        return HttpResponseClientRedirect(_list(place))
     found = _load(place, set_id)
     asked = request.GET.copy()
-    seen = asked.pop("seen", [""])[-1]
+    seen, said = (asked.pop(name, [""])[-1] for name in ("seen", "said"))
     # What links on the page keep is the address of the page.
     request.GET = asked  # type: ignore[assignment]
     context = fragment(request, found)
     if seen == context["seen"]:
         return HttpResponse(status=_UNCHANGED)
-    return _render(request, place, "ci/_runner_set_live.html", **context, announced=True)
+    return _render(request, place, "ci/_runner_set_live.html", **context, announced=said != context["said"])
+
+
+def _exists(place: Place, set_id: int) -> bool:
+    return set_id <= MAX_ID and RunnerSet.objects.filter(pk=set_id, **place.rows).exists()
 
 
 def _load(place: Place, set_id: int) -> RunnerSet:

@@ -18,46 +18,62 @@ from ci.web.runner_sets_timeline import Lived, lives
 
 PAGE = 25
 BUSY_SECONDS, QUIET_SECONDS = 3, 10
-_LOOKS = {"running": "success", "outdated": "waiting", "deleting": "cancelling"}
+_LOOKS = {
+    "running": ("success", "Running"),
+    "outdated": ("waiting", "Parked"),
+    "deleting": ("cancelling", "Deleting"),
+}
 
 
 def whole(request: HttpRequest, runner_set: RunnerSet) -> dict[str, Any]:
     only = runner_set.repositories.select_related("owner").order_by("owner__username", "name")
-    return fragment(request, runner_set) | {"only": list(only[:50]), "template_keys": sorted(runner_set.template)}
+    return fragment(request, runner_set) | {"only": list(only[:50])}
 
 
 def fragment(request: HttpRequest, runner_set: RunnerSet) -> dict[str, Any]:
     has = counts(demand.look(runner_set))
     page = paged(request, Runner.objects.filter(runner_set=runner_set).order_by("-pk"), size=PAGE)
     lived = lives(list(page))
+    shown = _chart(request, runner_set)
+    state = _state(runner_set, has)
+    revisions = _revisions(runner_set)
+    live = bool(has.alive or has.queued or runner_set.phase == RunnerSet.Phase.DELETING)
+    told = (has, state["why"], revisions, shown["chart"]["rows"][:1], page.paginator.count)
+    return (
+        state
+        | shown
+        | {
+            "runner_set": runner_set,
+            "has": has,
+            "page_obj": page,
+            "lived": lived,
+            "revisions": revisions,
+            "live": live,
+            "delay": BUSY_SECONDS if live else QUIET_SECONDS,
+            "query": _query(request, page.number),
+            "seen": _fingerprint(runner_set, lived, told),
+        }
+    )
+
+
+def _chart(request: HttpRequest, runner_set: RunnerSet) -> dict[str, Any]:
     hours = number(request.GET.get("hours"))
     shown = chart(runner_set, hours=hours if hours in SPANS else SPANS[0])
-    why = for_owner(runner_set, has)
-    live = bool(has.alive or has.queued or runner_set.phase == RunnerSet.Phase.DELETING)
-    revisions = _revisions(runner_set)
+    return {"chart": shown, "spans": SPANS, "as_table": request.GET.get("view") == "table"}
+
+
+def _state(runner_set: RunnerSet, has: Counts) -> dict[str, Any]:
+    """The set in one word and one sentence; `said` tells two of these apart."""
     troubled = runner_set.is_troubled
+    look, word = ("startup_failure", "Troubled") if troubled else _LOOKS[runner_set.phase]
+    why = for_owner(runner_set, has)
     return {
-        "runner_set": runner_set,
-        "look": "startup_failure" if troubled else _LOOKS[runner_set.phase],
-        "word": "Troubled" if troubled else _word(runner_set),
+        "look": look,
+        "word": word,
         "troubled": troubled,
-        "has": has,
         "why": why,
-        "page_obj": page,
-        "lived": lived,
-        "chart": shown,
-        "spans": SPANS,
-        "as_table": request.GET.get("view") == "table",
-        "revisions": revisions,
-        "live": live,
-        "delay": BUSY_SECONDS if live else QUIET_SECONDS,
-        "query": _query(request, page.number),
-        "seen": _fingerprint(runner_set, has, why, lived, revisions, shown["rows"][:1], page.paginator.count),
+        "said": f"{zlib.crc32((word + why).encode()):08x}",
     }
-
-
-def _word(runner_set: RunnerSet) -> str:
-    return {"running": "Running", "outdated": "Parked", "deleting": "Deleting"}[runner_set.phase]
 
 
 def _revisions(runner_set: RunnerSet) -> dict[str, int]:
@@ -73,12 +89,10 @@ def _query(request: HttpRequest, page: int) -> str:
     return urlencode(kept | ({"page": page} if page > 1 else {}))
 
 
-def _fingerprint(
-    runner_set: RunnerSet, has: Counts, why: str, lived: list[Lived], revisions: dict[str, int], newest: Any, total: int
-) -> str:
+def _fingerprint(runner_set: RunnerSet, lived: list[Lived], told: Any) -> str:
     """Changes whenever something on the page does, and once a minute, since the chart moves."""
     rows = [(one.word, one.runner.version, one.runner.reason, one.moments) for one in lived]
     tries = [(attempt.pk, attempt.ended_at, attempt.reason) for one in lived for attempt in one.attempts]
     minute = timezone.now().replace(second=0, microsecond=0)
     state = (runner_set.version, runner_set.phase, runner_set.desired, runner_set.trouble, runner_set.troubled_until)
-    return f"{zlib.crc32(repr((state, has, why, rows, tries, revisions, newest, total, minute)).encode()):08x}"
+    return f"{zlib.crc32(repr((state, told, rows, tries, minute)).encode()):08x}"

@@ -269,26 +269,43 @@ def test_a_chart_without_points_says_so(alice: Client, world: World) -> None:
     assert "Nothing was recorded in the last hour." in text_of(alice, world, "?hours=7&page=x&view=%00")
 
 
+@pytest.mark.usefixtures("led")
 def test_what_changes_is_loaded_anew_and_nothing_else(alice: Client, world: World) -> None:
     make(world)
     page = alice.get(address(world)).content.decode()
     found = re.search(r'hx-get="([^"]*)" hx-trigger="every 10s"', page)
     assert found
     for _ in range(2):
-        response = alice.get(found[1])
+        response = alice.get(found[1].replace("&amp;", "&"))
         if response.status_code == 200:  # a minute is over just now
             found = re.search(r'hx-get="([^"]*)"', response.content.decode())
             assert found
     assert response.status_code == 204
     world.queue(1)
     world.scale()
-    response = alice.get(found[1])
+    response = alice.get(found[1].replace("&amp;", "&"))
     text = response.content.decode()
     assert response.status_code == 200
     assert 'hx-trigger="every 3s"' in text
     assert 'hx-swap-oob="innerHTML:#announce"' in text
     assert "<html" not in text
     assert "seen=" not in re.sub(r'hx-get="[^"]*"', "", text)
+    again = re.search(r'hx-get="([^"]*)"', text)
+    assert again
+    Runner.objects.update(reason="something")
+    Runner.objects.update(version=9)
+    response = alice.get(again[1].replace("&amp;", "&"))
+    assert response.status_code == 200
+    assert "announce" not in response.content.decode()  # the sentence is the same
+
+
+def test_who_looks_at_a_set_that_goes_away_is_led_to_the_list(alice: Client, world: World) -> None:
+    make(world)
+    page = address(world, "status/")
+    RunnerSet.objects.all().delete()
+    response = alice.get(page, headers={"HX-Request": "true"})
+    assert response.headers["HX-Redirect"] == "/alice/widgets/settings/runners/sets/"
+    assert alice.get(page).status_code == 404
 
 
 def test_without_javascript_it_is_loaded_anew_while_something_goes_on(alice: Client, world: World) -> None:
