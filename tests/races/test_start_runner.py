@@ -1,7 +1,7 @@
 """The guarded write of a runner's `running`: the cases that actions-runner-controller tests, by their names.
 
 There a listener writes through an API server that keeps a resourceVersion; here it is the acknowledgement that writes
-through PostgreSQL on the version it read. Lists A, A2 and A3 of HandleJobStarted.
+through PostgreSQL on the version it read. Row 3 of the feature table; lists A, A2 and A3 of HandleJobStarted.
 """
 
 from __future__ import annotations
