@@ -1,4 +1,4 @@
-"""What was answered with success is on the disk: by the settings of each connection, and by what is flushed before what."""
+"""What was answered with success is on the disk: by each connection's settings, and by what is flushed before what."""
 
 from __future__ import annotations
 
