@@ -143,12 +143,17 @@ class Killer:
     def _run(self) -> None:
         until = time.monotonic() + self._seconds
         try:
-            while not self._done.wait(self._random.uniform(0.3, 1.7) * self._pace):
+            while not self._done.wait(self._pause()):
                 self._thaw()
                 if time.monotonic() < until:
                     self._strike()
         except BaseException as error:
             self._failure = error
+
+    def _pause(self) -> float:
+        """Now and then none: two at once find what one alone does not."""
+        pause = self._random.uniform(0.3, 1.7) * self._pace
+        return pause if self._random.random() < 0.8 else 0.0
 
     def _strike(self) -> None:
         # All chances are taken whether or not they are used: a round that goes otherwise keeps its sequence.

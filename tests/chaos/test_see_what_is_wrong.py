@@ -141,7 +141,7 @@ def ended(conclusion: str, kind: str = "ended", *, log: list[str] | None = None,
 
 def judged(job: dict[str, Any], *kills: Kill) -> list[str]:
     run = {"id": 1, "workflow_path": job["path"], "attempt": 1, "conclusion": job["conclusion"], "title": "it"}
-    return Verdict(Workload(1), {"runs": [run], "jobs": [job]}, kills).problems()
+    return Verdict(Workload(1), {"runs": [run], "jobs": [job], "tasks": 0}, kills).problems()
 
 
 LOST = "runner alpha was lost: 20 s without a heartbeat."
