@@ -78,6 +78,7 @@ class Figures:
     errors: list[str] = field(default_factory=list)  # of the database's log
     longest_missed: float = 0  # seconds, see longest_missed
     ended: Counter[int] = field(default_factory=Counter)  # by job, as the runners were told
+    slowest: dict[str, float] = field(default_factory=dict)  # seconds to an answer, by kind of call
     work: Counter[str] = field(default_factory=Counter)  # seconds of a processor, by part of the product
 
     @property
@@ -89,6 +90,7 @@ class Figures:
 
     def lines(self) -> list[str]:
         work = ", ".join(f"{part} {seconds * 1000 / self.jobs:.1f}" for part, seconds in sorted(self.work.items()))
+        slowest = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(self.slowest.items()))
         calls = ", ".join(f"{count} x {status}" for status, count in sorted(self.statuses.items()))
         return [
             f"{self.runners} runners, {self.jobs} jobs in {self.seconds:.1f} s: {self.jobs / self.seconds:.0f} jobs/s, "
@@ -96,6 +98,7 @@ class Figures:
             f"queue to claim: p50 {self.wait(0.5) * 1000:.0f} ms, p99 {self.wait(0.99) * 1000:.0f} ms",
             f"answers: {calls}; repeated calls: {self.repeats}",
             f"milliseconds of a processor a job: {work}",
+            f"slowest answers in seconds: {slowest}",
             f"deadlocks: {self.deadlocks}; errors in the database's log: {len(self.errors)}",
             f"longest that a poll waited beside a queued job, and nobody took one: {self.longest_missed:.2f} s",
             *self.problems[:5],
@@ -205,6 +208,8 @@ def bear(load: Load, *, runners: int, jobs: int, patience: float) -> Figures:
         figures.ended.update(story["ended"])
         figures.problems += story["problems"]
         figures.repeats += story["repeats"]
+        for kind, seconds in story["slowest"].items():
+            figures.slowest[kind] = max(seconds, figures.slowest.get(kind, 0.0))
     time.sleep(1.1)  # a session that idles tells its statistics within a second
     figures.deadlocks += load.deadlocks()
     figures.errors = load.database_errors()
