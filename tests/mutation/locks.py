@@ -120,6 +120,20 @@ ROW_LOCKS = (
         (LOCKS + "::test_of_two_who_disable_a_workflow_one_is_told",),
     ),
     Guard(
+        "the lock of the secrets that are encrypted anew",
+        "ci/lifecycle/settings_values.py",
+        "Secret.objects.select_for_update()",
+        "Secret.objects.all()",
+        (LOCKS + "::test_a_secret_that_is_set_while_all_are_encrypted_anew_keeps_its_value",),
+    ),
+    Guard(
+        "the lock of who makes the first signing key",
+        "ci/lifecycle/signing_keys.py",
+        "        _lock()\n        return",
+        "        return",
+        (LOCKS + "::test_two_who_need_the_first_signing_key_make_one",),
+    ),
+    Guard(
         "the lock of the watch's leader",
         "ci/lifecycle/watch.py",
         "            if row is not None and row[0]:\n",
