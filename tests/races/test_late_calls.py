@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ci.lifecycle import tokens, transitions
+from ci.lifecycle import registration, tokens, transitions
 from ci.lifecycle.errors import Conflict
 from ci.lifecycle.transitions.moves import IllegalMove, move
-from ci.models import Job, JobState, Runner, RunnerPhase
+from ci.models import Job, JobState, Runner, RunnerPhase, Scope
 from tests.api.calls import snapshot
 from tests.lifecycle.test_deadlines import let_pass
 from tests.playground import Assigned, Playground
@@ -140,3 +140,12 @@ def test_a_job_that_a_deadline_ends_ends_its_run(playground: Playground) -> None
     assert transitions.act_on_deadline(job_id=Job.objects.get().pk) == "queue_timeout"
     run.refresh_from_db()
     assert (run.state, run.conclusion) == ("ended", "cancelled")
+
+
+def test_a_registration_token_is_revoked_once(playground: Playground) -> None:
+    token, _ = registration.create_registration_token(scope=Scope(), created_by=playground.operator)
+    registration.revoke_registration_token(token_id=token.pk, actor=playground.operator)
+    before = snapshot()
+    with pytest.raises(Conflict, match="already"):
+        registration.revoke_registration_token(token_id=token.pk, actor=playground.operator)
+    assert snapshot() == before
