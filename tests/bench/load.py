@@ -32,8 +32,15 @@ from tests.e2e.projects import Project
 FLEETS = 2
 PARTS = ("postgres", "uvicorn", "qcluster", "manage.py watch")
 LABELS = (["linux"], ["linux", "x64"], ["linux", "x64", "gpu"], ["linux", "arm"])
-# Whom no notification woke is woken by a sweep, after 5 seconds on average.
-LOST_SECONDS = 2.0
+# No sweep makes good for a notification that woke nobody: a poll then waits for its end, from 10 s on.
+SETTINGS = {
+    "FORGE_SWEEP_SECONDS": "3600",
+    # A machine that is busy with other things is slow to acknowledge, and no job shall be given twice for that.
+    "FORGE_ACKNOWLEDGE_SECONDS": "300",
+    "FORGE_ACTIONS_SOURCES": "",
+    "FORGE_LOG_LEVEL": "WARNING",
+}
+LOST_SECONDS = 8.0
 SHAPES = {
     "single": (1, "one: {runs-on: linux, steps: [{run: echo}]}"),
     "chain": (
@@ -178,7 +185,7 @@ class Load:
 def loaded() -> Iterator[Load]:
     with tempfile.TemporaryDirectory(prefix="forge-load-") as folder:
         data = Path(folder) / "data"
-        product = Product(data, "--runners", "0", FORGE_ACTIONS_SOURCES="", FORGE_LOG_LEVEL="WARNING")
+        product = Product(data, "--runners", "0", **SETTINGS)
         try:
             product.wait_until_printed("Ctrl-C stops it")
             yield Load(data, product)
