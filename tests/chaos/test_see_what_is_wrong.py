@@ -159,10 +159,10 @@ def test_a_job_that_succeeded_with_all_its_lines_is_right() -> None:
         (ended("cancelled", cancel_reason="owner"), []),
         (ended("skipped"), []),
         (ended("failure", "lost", end_note=LOST), []),
-        (ended("failure", "lost", end_note=LOST), [Kill(101.5, "a runner", 1, "beta")]),
-        (ended("failure", "lost", end_note=LOST), [Kill(90.0, "a runner", 1, "alpha")]),
-        (ended("failure", "lost", end_note="Somehow."), [Kill(101.5, "a runner", 1, "alpha")]),
-        (ended("success", "lost", end_note=LOST), [Kill(101.5, "a runner", 1, "alpha")]),
+        (ended("failure", "lost", end_note=LOST), [Kill(101.5, 101.5, "a runner", 1, "beta")]),
+        (ended("failure", "lost", end_note=LOST), [Kill(90.0, 90.0, "a runner", 1, "alpha")]),
+        (ended("failure", "lost", end_note="Somehow."), [Kill(101.5, 101.5, "a runner", 1, "alpha")]),
+        (ended("success", "lost", end_note=LOST), [Kill(101.5, 101.5, "a runner", 1, "alpha")]),
     ],
 )
 def test_an_end_that_nothing_explains_is_seen(job: dict[str, Any], kills: list[Kill]) -> None:
@@ -171,4 +171,4 @@ def test_an_end_that_nothing_explains_is_seen(job: dict[str, Any], kills: list[K
 
 def test_a_job_whose_runner_was_killed_may_be_lost() -> None:
     job = ended("failure", "lost", log=SET_UP[:3], end_note=LOST)
-    assert judged(job, Kill(101.5, "a runner", 1, "alpha")) == []
+    assert judged(job, Kill(101.5, 101.5, "a runner", 1, "alpha")) == []

@@ -110,7 +110,10 @@ class Verdict:
     def _struck(self, kinds: Set[str], since: float, until: float, *, runner: str = "") -> bool:
         """Whether a kill of these kinds came in that time; with `runner`, one that can have hit it."""
         return any(
-            kill.kind in kinds and since <= kill.at <= until and (not kill.runner or runner in ("", kill.runner))
+            kill.kind in kinds
+            and since <= kill.until
+            and kill.at <= until
+            and (not kill.runner or runner in ("", kill.runner))
             for kill in self._kills
         )
 
