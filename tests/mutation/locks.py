@@ -203,7 +203,7 @@ VERSION_CONDITIONS = (
         T + "moves.py",
         'update(version=F("version") + 1, **fields)',
         "update(**fields)",
-        (RACES + "test_explore.py",),
+        (LIFE + "test_retire_runner.py::test_an_idle_one_has_ended_with_the_reason_and_gets_no_job",),
     ),
     Guard(
         "the version is bumped by a claim",
