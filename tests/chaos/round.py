@@ -35,7 +35,7 @@ SETTINGS = {
 KILLING_SECONDS = 35.0
 # A task whose process was killed is given to another one after five minutes.
 SETTLE_SECONDS = 420.0
-ROWS_SECONDS = 60.0
+ROWS_SECONDS = 180.0
 _ROWS = "import django, sys; django.setup(); from tests.chaos import rows; rows.print_all(sys.argv[1])"
 
 
