@@ -9,6 +9,8 @@ from urllib.parse import quote
 import django
 import pytest
 from django.conf import settings
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
 
@@ -36,6 +38,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "forge.settings")
 django.setup()  # now: the conftest files of the rooms import models
 # A slow hash protects people's passwords; here it would take most of the tests' time.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
+
+# The same cases every time and on every machine, however slow. `--hypothesis-profile=search` looks for new ones.
+hypothesis_settings.register_profile(
+    "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("steady")
 
 from tests.playground import Playground  # noqa: E402 (it imports models too)
 
