@@ -15,7 +15,7 @@ from ci.lifecycle.watch import LEADER_LOCK, Watch
 from ci.models import Job
 from tests.playground import Playground
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 def eventually(what: Callable[[], object], said: str) -> None:
