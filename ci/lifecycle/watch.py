@@ -9,6 +9,7 @@ import time
 from datetime import timedelta
 
 import psycopg
+from django.conf import settings
 from django.db import OperationalError, close_old_connections, connection
 from django.utils import timezone
 from django_q.tasks import async_task
@@ -35,6 +36,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
+        self._losing_from = timezone.now()
 
     def stop(self) -> None:
         self._stopped.set()
@@ -62,10 +64,12 @@ class Watch:
 
     def _lead(self, session: psycopg.Connection[tuple[object, ...]]) -> None:
         session.execute(f"LISTEN {DEADLINE_SET}")
+        # Until now perhaps nobody could reach the server or its database: whoever is alive gets the time to say so.
+        self._losing_from = timezone.now() + timedelta(seconds=settings.HEARTBEAT_SECONDS)
         last_backstop, last_tidy = timezone.now() - BACKSTOP, timezone.now() - TIDY
         while not self._stopped.is_set():
             close_old_connections()
-            sweeps.sweep()
+            sweeps.sweep(losing_from=self._losing_from)
             if timezone.now() - last_backstop >= BACKSTOP:
                 sweeps.settle_groups()
                 receive.repair()
@@ -77,7 +81,7 @@ class Watch:
 
     def _sleep(self, session: psycopg.Connection[tuple[object, ...]]) -> None:
         """Until the next deadline or a word of a nearer one. In short naps, so that `stop` is heard."""
-        due = sweeps.next_deadline()
+        due = sweeps.next_deadline(losing_from=self._losing_from)
         longest = LONGEST_SLEEP_SECONDS
         if due is not None:
             longest = min(longest, (due - timezone.now()).total_seconds())

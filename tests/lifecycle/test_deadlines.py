@@ -216,3 +216,15 @@ def test_a_run_that_waits_for_an_approval_does_not_wait_for_ever(playground: Pla
     sweeps.sweep()
     run.refresh_from_db()
     assert (run.state, run.conclusion, run.cancel_reason) == ("ended", "cancelled", "time_budget")
+
+
+def test_nobody_is_lost_for_a_silence_that_may_have_been_the_servers(playground: Playground) -> None:
+    playground.run()
+    assigned = playground.assigned().begin()
+    fall_silent(assigned)
+    later = timezone.now() + timedelta(seconds=30)
+    assert sweeps.sweep(losing_from=later) == 0
+    assert assigned.job.state == "running"
+    assert sweeps.next_deadline(losing_from=later) == later
+    assert sweeps.sweep(losing_from=timezone.now()) == 1
+    assert assigned.job.conclusion == "failure"
