@@ -87,8 +87,8 @@ def test_a_server_killed_between_git_and_the_database_settles_the_push_at_its_ne
     assert bare.ref_sha(repository, "refs/heads/main") == work.git("rev-parse", "HEAD")
     forge.kill()
     slow.release()
-    git.wait(20)
-    assert client.wait(20) != 0
+    git.wait(60)
+    assert client.wait(60) != 0
     assert states() == ["recorded"] and not OrmQ.objects.exists()
 
     forge.start()
@@ -108,7 +108,7 @@ def test_a_git_that_outlives_its_server_is_waited_for(forges, repository, pushin
     # The ref is not moved yet, and yet it will be: whoever judged now would lose the push.
     assert states() == ["recorded"] and bare.is_empty(repository)
     slow.release()
-    git.wait(20)
+    git.wait(60)
     assert not bare.is_empty(repository)
     assert repair() == 1 and states() == ["settled"] and OrmQ.objects.count() == 1
 
@@ -120,7 +120,7 @@ def test_a_push_whose_git_died_with_the_server_is_refused(forges, repository, pu
     git = slow.await_stop()
     forge.kill()
     git.kill()
-    git.wait(20)
+    git.wait(60)
     forge.start()
     assert states() == ["refused"] and not OrmQ.objects.exists() and bare.is_empty(repository)
 
