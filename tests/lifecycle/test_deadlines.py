@@ -196,6 +196,7 @@ def test_a_run_that_is_never_over_is_cancelled_and_then_ended(playground: Playgr
     days = timedelta(days=35)
     assert run.deadline_at is not None
     assert days - timedelta(minutes=5) < run.deadline_at - timezone.now() <= days
+    assert not transitions.act_on_run_deadline(run_id=run.pk)
     Run.objects.filter(pk=run.pk).update(deadline_at=timezone.now())
     sweeps.sweep()
     assert states_of(run) == {"first": "cancelled", "last": "queued"}

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from ci.lifecycle.watch import LEADER_LOCK, Watch
-from ci.models import Heartbeat, Job
+from ci.models import Heartbeat, Job, Log
 from tests.playground import Playground
 
 PATIENCE_SECONDS = 60
@@ -102,8 +102,11 @@ def test_who_begins_to_lead_gives_every_runner_the_time_to_be_heard(
     running = committing_playground.assigned().begin()
     Heartbeat.objects.filter(job=running.id).update(at=timezone.now() - timedelta(days=1))
     committing_playground.run()
-    unacknowledged = committing_playground.assigned(committing_playground.runner(name="beta"))
-    Job.objects.filter(pk=unacknowledged.id).update(deadline_at=timezone.now() - timedelta(days=1))
+    ended = committing_playground.assigned(committing_playground.runner(name="beta")).begin()
+    ended.log("one line")
+    ended.complete()
+    Job.objects.filter(pk=ended.id).update(ended_at=timezone.now() - timedelta(days=1))
     start()
-    eventually(lambda: unacknowledged.job.state == "queued", "the watch acts")
+    # The last thing that a sweep does.
+    eventually(lambda: Log.objects.filter(job=ended.id).exclude(sealed_at=None).exists(), "the log is sealed")
     assert running.job.state == "running"

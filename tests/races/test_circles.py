@@ -79,3 +79,12 @@ def test_a_circle_that_a_cancel_opens_meanwhile_costs_no_other_job(world: World)
     assert waiting() == ["cancelled", "blocked"]
     world.settle_groups()
     assert waiting() == ["cancelled", "queued"]
+
+
+def test_a_cancel_waits_for_who_breaks_the_circle(world: World) -> None:
+    older = Run.objects.earliest("id")
+    with rival_before(WRITE_JOB, lambda: transitions.cancel_run(run_id=older.pk, actor=world.owner)) as rival:
+        transitions.break_circle(groups()[0])
+    assert rival.error is None
+    assert 'FROM "ci_run"' in rival.waited_in
+    assert waiting() == ["cancelled", "cancelled"]

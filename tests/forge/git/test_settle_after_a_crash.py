@@ -326,6 +326,18 @@ def test_the_locks_of_a_living_push_are_left_alone(filled, recorded, work):
         assert left_locked(filled) == ["packed-refs.lock"]
 
 
+def test_the_locks_of_a_living_push_outlive_another_whose_git_was_killed(filled, recorded, work):
+    tip = work.git("rev-parse", "HEAD")
+    mine, other = recorded(tip, "1" * 40), recorded(tip, "2" * 40)
+    lock_refs(filled)
+    with LivePushes() as live:
+        live.list([other.pk])
+        settle(repository=filled, push_ids=[mine.pk], outcomes={})
+        assert left_locked(filled) == LOCKS
+    settle(repository=filled, push_ids=[other.pk], outcomes={})
+    assert left_locked(filled) == []
+
+
 def test_a_lock_made_after_the_look_at_the_living_is_left_alone(filled):
     lock_refs(filled)
     before = (filled.path / LOCKS[0]).stat().st_mtime
