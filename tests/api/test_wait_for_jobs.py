@@ -45,7 +45,7 @@ def test_a_poll_ends_empty_when_its_time_is_up(world, server):
     began = time.monotonic()
     answer = Poll(server, token, wait=0.4).result(AT_ONCE)
     assert (answer.status_code, answer.content) == (204, b"")
-    assert time.monotonic() - began >= 0.4
+    assert time.monotonic() - began >= 0.19  # half of what was asked for at the least: polls shall not come in step
 
 
 def test_jobs_for_others_wake_nobody(world, server):
