@@ -49,6 +49,12 @@ hypothesis_settings.load_profile("steady")
 from tests.playground import Playground  # noqa: E402 (it imports models too)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """A worker that inherited it would load the settings before this file gives it a data folder of its own."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if _OWN_SERVER and getattr(config.option, "numprocesses", None):
         _SERVER.start()
@@ -59,6 +65,10 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """Start the server before the first test that wants a database (a hook of pytest-django's)."""
     if _OWN_SERVER and _SERVER.process is None:
         _SERVER.start()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    assert Path(settings.DATA_DIR) == _DATA, "the settings were loaded before this file could say where the data lies"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
