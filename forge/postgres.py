@@ -25,7 +25,7 @@ _PORT = 5432  # names the socket file only: the server listens on no network
 # <sys/un.h>: sun_path holds 108 bytes with the closing NUL on Linux, 104 elsewhere.
 _SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 _SETTINGS = {
-    "max_connections": "200",
+    "max_connections": "300",
     "shared_buffers": "128MB",
     # Given to the program itself, where no configuration file and no ALTER SYSTEM changes them.
     "fsync": "on",

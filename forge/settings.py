@@ -228,6 +228,8 @@ GIT_PROCESSES = env.int("FORGE_GIT_PROCESSES", default=32)
 ACKNOWLEDGE_SECONDS = env.int("FORGE_ACKNOWLEDGE_SECONDS", default=30)
 HEARTBEAT_SECONDS = env.int("FORGE_HEARTBEAT_SECONDS", default=60)
 CANCEL_GRACE_SECONDS = env.int("FORGE_CANCEL_GRACE_SECONDS", default=300)
+# Polls are woken when a job is queued; should that fail, they find it this much later on average.
+SWEEP_SECONDS = env.float("FORGE_SWEEP_SECONDS", default=5.0)
 QUEUE_SECONDS = env.int("FORGE_QUEUE_SECONDS", default=24 * 3600)
 # GitHub's limit for a run with all that it waits for.
 RUN_SECONDS = env.int("FORGE_RUN_SECONDS", default=35 * 86400)

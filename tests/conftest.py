@@ -9,6 +9,8 @@ from urllib.parse import quote
 import django
 import pytest
 from django.conf import settings
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
 
@@ -37,7 +39,20 @@ django.setup()  # now: the conftest files of the rooms import models
 # A slow hash protects people's passwords; here it would take most of the tests' time.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
 
+# The same cases every time and on every machine, however slow. `--hypothesis-profile=search` looks for new ones.
+hypothesis_settings.register_profile(
+    "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("steady")
+
 from tests.playground import Playground  # noqa: E402 (it imports models too)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """A worker that inherited it would load the settings before this file gives it a data folder of its own."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +65,10 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """Start the server before the first test that wants a database (a hook of pytest-django's)."""
     if _OWN_SERVER and _SERVER.process is None:
         _SERVER.start()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    assert Path(settings.DATA_DIR) == _DATA, "the settings were loaded before this file could say where the data lies"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -12,6 +12,7 @@ import textwrap
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,11 @@ class Assigned:
 
 
 class Playground:
+    def __init__(self) -> None:
+        # Of its commits, from the first of January 2026 on: their SHAs are the same in every test session.
+        self._seconds = count(1_767_225_600)
+        self._numbers = count(1)
+
     @cached_property
     def alice(self) -> User:
         return User.objects.create_user("alice", password="alice-password")
@@ -140,7 +146,9 @@ class Playground:
             _git(repository.path, "add", "--all", ".", cwd=work, **index)
             tree = _git(repository.path, "write-tree", **index).strip()
         parents = ["-p", before] if before else []
-        after = _git(repository.path, "commit-tree", tree, *parents, "-m", message).strip()
+        now = f"{next(self._seconds)} +0000"
+        dates = {"GIT_AUTHOR_DATE": now, "GIT_COMMITTER_DATE": now}
+        after = _git(repository.path, "commit-tree", tree, *parents, "-m", message, **dates).strip()
         _git(repository.path, "update-ref", f"refs/heads/{branch}", after)
         return before or ZERO_SHA, after
 
@@ -174,7 +182,7 @@ class Playground:
 
     def run(self, workflow: str = ONE_JOB, *, message: str = "A commit", **options: Any) -> Run:
         """The run of a pushed workflow file."""
-        push = self.push({WORKFLOW: workflow, "nonce": uuid.uuid4().hex}, message=message, **options)
+        push = self.push({WORKFLOW: workflow, "nonce": str(next(self._numbers))}, message=message, **options)
         return Run.objects.get(push=push)
 
     def runner(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from django.conf import settings
 
 from ci.lifecycle.events import JOB_CHANGED, JOB_QUEUED
 
 logger = logging.getLogger(__name__)
 
-SWEEP_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # A job that nobody who was woken could take is left to the sweep after this many.
 MOST_PASSES = 16
@@ -224,7 +224,7 @@ class Hub:
             left = next_sweep - time.monotonic()
             if left <= 0:
                 await self._sweep(connection)
-                next_sweep = time.monotonic() + SWEEP_SECONDS * random.uniform(0.5, 1.5)
+                next_sweep = time.monotonic() + settings.SWEEP_SECONDS * random.uniform(0.5, 1.5)
                 continue
             # To the end of each batch: a generator left early drops what came in the same packet, and keeps its lock.
             batch = [notify async for notify in connection.notifies(timeout=left, stop_after=1)]

@@ -33,7 +33,7 @@ R = TypeVar("R")
 # Each holds a database connection while it works, and work is short: more threads would only wait for each other.
 # Heartbeats have their own: they wait for the lock of their run, which polls, that wait for nobody, must not do.
 _POLL_THREADS = 6
-_HEARTBEAT_THREADS = 6
+_HEARTBEAT_THREADS = 12
 _PATH = re.compile(r"/api/runner/v1/jobs/(?:fetch|([1-9][0-9]{0,18})/heartbeat)")
 _LARGEST_ID = 2**63 - 1
 # Psycopg's own; what Django adds for itself is left out.

@@ -23,27 +23,31 @@ logger = logging.getLogger(__name__)
 BATCH = 500
 
 
-def sweep() -> int:
-    """Act on everything that is due now; returns how much there was. Safe to run twice at once."""
+def sweep(*, losing_from: datetime | None = None) -> int:
+    """Act on everything that is due now; returns how much there was. Safe to run twice at once.
+
+    Before `losing_from` no job is lost for its runner's silence: the server may have been what was silent.
+    """
     now = timezone.now()
     return (
         _each(_ids(Job.objects.filter(deadline_at__lte=now).exclude(state=JobState.ENDED)), _deadline)
         + _each(_ids(Run.objects.filter(deadline_at__lte=now).exclude(state=RunState.ENDED)), _run_deadline)
-        + _each(_silent(now), _lost)
+        + _each(_silent(now) if losing_from is None or losing_from <= now else [], _lost)
         + _each(_ids(Schedule.objects.filter(next_at__lte=now)), schedules.fire)
         + _each(_late_logs(now), seal_log)
     )
 
 
-def next_deadline() -> datetime | None:
+def next_deadline(*, losing_from: datetime | None = None) -> datetime | None:
     """When `sweep` will find something next, as far as the rows say; None when nothing waits."""
     moving = Job.objects.exclude(state=JobState.ENDED)
     beats = Heartbeat.objects.filter(job__state=JobState.RUNNING).aggregate(at=Min("at"))["at"]
     ended = Log.objects.filter(sealed_at=None, job__state=JobState.ENDED).aggregate(at=Min("job__ended_at"))["at"]
+    silent = beats and beats + timedelta(seconds=settings.HEARTBEAT_SECONDS)
     times = [
         moving.aggregate(at=Min("deadline_at"))["at"],
         Run.objects.exclude(state=RunState.ENDED).aggregate(at=Min("deadline_at"))["at"],
-        beats and beats + timedelta(seconds=settings.HEARTBEAT_SECONDS),
+        max(silent, losing_from) if silent and losing_from else silent,
         Schedule.objects.aggregate(at=Min("next_at"))["at"],
         ended and ended + timedelta(seconds=settings.LOG_SEAL_SECONDS),
     ]

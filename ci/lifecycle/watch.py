@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import close_old_connections
 from django.utils import timezone
 from django_q.tasks import async_task
@@ -26,6 +27,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._leading = Leading(lock=LEADER_LOCK, name="forge watch")
+        self._losing_from = timezone.now()
 
     def stop(self) -> None:
         self._leading.stop()
@@ -36,10 +38,12 @@ class Watch:
 
     def _lead(self, session: Session) -> None:
         listen(session, [DEADLINE_SET])
+        # Until now perhaps nobody could reach the server or its database: whoever is alive gets the time to say so.
+        self._losing_from = timezone.now() + timedelta(seconds=settings.HEARTBEAT_SECONDS)
         last_backstop, last_tidy = timezone.now() - BACKSTOP, timezone.now() - TIDY
         while not self._leading.stopped.is_set():
             close_old_connections()
-            sweeps.sweep()
+            sweeps.sweep(losing_from=self._losing_from)
             if timezone.now() - last_backstop >= BACKSTOP:
                 sweeps.settle_groups()
                 receive.repair()
@@ -47,12 +51,11 @@ class Watch:
             if timezone.now() - last_tidy >= TIDY:
                 async_task("ci.lifecycle.tasks.remove_orphaned_logs")
                 last_tidy = timezone.now()
-            self._leading.hear(session, _longest_sleep())
+            self._leading.hear(session, self._longest_sleep())
 
-
-def _longest_sleep() -> float:
-    """Seconds until the next deadline; a word of a nearer one ends the sleep."""
-    due = sweeps.next_deadline()
-    if due is None:
-        return LONGEST_SLEEP_SECONDS
-    return min(LONGEST_SLEEP_SECONDS, (due - timezone.now()).total_seconds())
+    def _longest_sleep(self) -> float:
+        """Seconds until the next deadline; a word of a nearer one ends the sleep."""
+        due = sweeps.next_deadline(losing_from=self._losing_from)
+        if due is None:
+            return LONGEST_SLEEP_SECONDS
+        return min(LONGEST_SLEEP_SECONDS, (due - timezone.now()).total_seconds())

@@ -39,7 +39,7 @@ def flush_tree(path: Path) -> None:
 def flush(path: Path) -> None:
     """Force a file, or the names in a folder, to the disk. What is not there any more needs it not."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from forge.git import bare
 from forge.git.commands import Command
 from forge.git.live import LivePushes, live_push_ids
 from forge.git.names import is_branch_name
+from forge.git.stale_locks import remove_stale_locks
 from forge.models import ZERO_SHA, Push, Repository
 from forge.repositories import point_head
 
@@ -53,6 +55,9 @@ def settle(*, repository: Repository, push_ids: Sequence[int], outcomes: dict[st
     """
     rows = list(Push.objects.filter(pk__in=push_ids, state=Push.State.RECORDED))
     unknown = [row for row in rows if row.ref not in outcomes]
+    if unknown:
+        looked_at = time.time()
+        _free(repository, unknown, _refs_of(live_push_ids() - set(push_ids)), before=looked_at)
     found = bare.refs_at(repository, [row.ref for row in unknown])
     repeats = _repeats(unknown)
     happened = [
@@ -85,10 +90,12 @@ def repair() -> int:
         if not batch:
             return decided
         # After the rows: whatever is recorded was listed before it could be read.
+        looked_at = time.time()
         live = live_push_ids()
         busy = _refs_of(live)
         for row in batch:
             if row.pk not in live and (row.repository_id, row.ref) not in busy:
+                _free(row.repository, [row], busy, before=looked_at)
                 decided += _repair(row)
         last = batch[-1].pk
 
@@ -124,6 +131,14 @@ def _repair(row: Push) -> int:
         _log.exception("Push %s stays recorded: its repository cannot be read", row.pk)
         return 0
     return 1
+
+
+def _free(repository: Repository, rows: Sequence[Push], busy: set[tuple[int, str]], *, before: float) -> None:
+    """Remove what the killed git of these rows may have locked, unless another push has it in hand."""
+    names = [row.ref for row in rows if (repository.pk, row.ref) not in busy]
+    if all(repository_id != repository.pk for repository_id, _ in busy):
+        names.append("packed-refs")
+    remove_stale_locks(repository, names, before=before)
 
 
 def _refs_of(push_ids: Iterable[int]) -> set[tuple[int, str]]:

@@ -119,7 +119,7 @@ def test_of_many_who_save_the_same_version_at_once_one_wins(committing_playgroun
 
     def save(maximum: int) -> bool:
         try:
-            together.wait(timeout=30)
+            together.wait(timeout=60)
             save_runner_set(runner_set_id=pool.pk, fields={"maximum": maximum}, version=0, actor=operator)
         except Conflict:
             return False

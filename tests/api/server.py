@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from urllib.parse import quote
 import httpx
 from django.db import connection
 
+from tests.ports import reserve_port
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 _PATIENCE = 60.0
 
@@ -23,9 +24,7 @@ class Server:
     """uvicorn on the test's database, as a process of its own."""
 
     def __init__(self, log: Path, **environment: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = reserve_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.is_ending = False
         self._log = log

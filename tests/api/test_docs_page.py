@@ -19,14 +19,15 @@ def test_the_docs_page_draws_itself_and_breaks_no_policy(committing_playground, 
     with Server(tmp_path / "log") as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(60_000)
         page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(f"{server.url}/api/docs/")
-        page.get_by_text("Register a runner").wait_for(timeout=60_000)
+        page.get_by_text("Register a runner").wait_for()
         assert page.locator(".opblock").count() > 60
         fetch = page.locator("#operations-runner_API-fetch_job")
         fetch.click()
-        fetch.locator(".opblock-body").get_by_text("poll_id").first.wait_for(timeout=20_000)
+        fetch.locator(".opblock-body").get_by_text("poll_id").first.wait_for()
         page.screenshot(path=str(tmp_path / "docs.png"))
         browser.close()
     assert problems == []

@@ -190,7 +190,7 @@ def test_without_a_database_it_keeps_trying(hub, caplog):
             await asyncio.sleep(0.01)
         await hub.stop()
 
-    asyncio.run(asyncio.wait_for(listen(), 20))
+    asyncio.run(asyncio.wait_for(listen(), 60))
 
 
 def test_a_burst_of_one_notification_reaches_everybody_when_each_gets_a_job(hub):

@@ -118,7 +118,8 @@ def test_a_job_on_the_bundled_runner_gets_one_that_a_stranger_verifies(world, se
     run = world.run(WORKFLOW)
     _, token = registration.create_registration_token(scope=Scope(), created_by=world.operator)
     config = ["--config", str(tmp_path / "runner.json")]
-    environment = {**{name: os.environ[name] for name in ("PATH", "HOME")}, "FORGE_REGISTRATION_TOKEN": token}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    environment = {**kept, "FORGE_REGISTRATION_TOKEN": token}
 
     def runner(*words):
         subprocess.run(

@@ -3,7 +3,7 @@
 import threading
 from datetime import timedelta
 
-from django.utils.dateparse import parse_datetime
+from django.utils import timezone
 
 from ci.lifecycle import transitions
 from ci.models import Job
@@ -43,10 +43,10 @@ def test_a_heartbeat_that_waits_in_vain_is_heard_of_at_both_ends(world, server):
     runner, _ = registered(world)
     world.run()
     assigned = world.assigned(runner).begin()
-    answer = beat(server, assigned, 0.5)
+    began = timezone.now()
+    answer = beat(server, assigned, 2)
     assert (answer.status_code, answer.json()["cancel"]) == (200, None)
-    last = parse_datetime(answer.json()["now"])
-    assert last - Job.objects.get().heartbeat.at < timedelta(seconds=0.4)
+    assert Job.objects.get().heartbeat.at - began >= timedelta(seconds=1.9)
 
 
 def test_when_told_to_end_the_server_answers_all_who_wait_and_ends(world, server):
@@ -62,7 +62,7 @@ def test_when_told_to_end_the_server_answers_all_who_wait_and_ends(world, server
     thread.start()
     until(lambda: seen() and Job.objects.get().heartbeat.at > before, what="both calls")
     server.terminate()
-    assert poll.result(5).status_code == 204
-    thread.join(5)
+    assert poll.result(AT_ONCE).status_code == 204
+    thread.join(AT_ONCE)
     assert [answer.status_code for answer in answers] == [200]
-    server.process.wait(10)
+    server.process.wait(60)

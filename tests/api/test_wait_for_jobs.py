@@ -8,7 +8,7 @@ from django.db import connection
 from ci.lifecycle import registration
 from ci.models import Job, JobState, Scope
 from tests.api.polls import AT_ONCE, Poll, beat, looked, registered
-from tests.api.server import until
+from tests.api.server import Server, until
 from tests.playground import Assigned
 
 
@@ -18,10 +18,8 @@ def test_a_job_that_is_queued_later_reaches_the_waiting_runner_at_once(world, se
     poll = Poll(server, token)
     until(seen, what="the first look")
     run = world.run()
-    queued_at = time.monotonic()
-    payload = poll.result().json()
+    payload = poll.result(AT_ONCE).json()
     assert payload["job"]["run_id"] == run.pk
-    assert poll.ended_at - queued_at < AT_ONCE
     assert beat(server, Assigned(runner, payload)).json()["cancel"] is None
 
 
@@ -37,7 +35,7 @@ def test_a_job_queued_between_register_and_first_look_is_not_missed(world, serve
     for number in range(20):
         poll = Poll(server, token, poll_id=f"poll-{number}")
         world.run()
-        assigned = Assigned(runner, poll.result(10).json())
+        assigned = Assigned(runner, poll.result(AT_ONCE).json())
         assigned.heartbeat()
         assigned.complete()
 
@@ -45,9 +43,9 @@ def test_a_job_queued_between_register_and_first_look_is_not_missed(world, serve
 def test_a_poll_ends_empty_when_its_time_is_up(world, server):
     _, token = registered(world)
     began = time.monotonic()
-    answer = Poll(server, token, wait=0.4).result()
+    answer = Poll(server, token, wait=0.4).result(AT_ONCE)
     assert (answer.status_code, answer.content) == (204, b"")
-    assert 0.2 <= time.monotonic() - began < 0.4 + AT_ONCE
+    assert time.monotonic() - began >= 0.19  # half of what was asked for at the least: polls shall not come in step
 
 
 def test_jobs_for_others_wake_nobody(world, server):
@@ -72,7 +70,7 @@ def test_a_job_passes_by_runners_of_other_scopes_to_the_one_that_may_take_it(wor
     polls = [Poll(server, token) for _, token in runners]
     until(lambda: all(check() for check in seen), what="all looks")
     world.run()
-    payload = polls[-1].result(AT_ONCE + 1).json()
+    payload = polls[-1].result(AT_ONCE).json()
     assert payload["job"]["name"] == "build"
     assert [poll.waits for poll in polls[:-1]] == [True] * 5
     server.terminate()
@@ -141,11 +139,16 @@ def test_the_hub_survives_the_loss_of_its_connection(world, server):
         cursor.execute(kill)
         assert cursor.fetchone() >= (1,)
     world.run()
-    assert poll.result(10).status_code == 200
+    assert poll.result(AT_ONCE).status_code == 200
 
 
-def test_a_notification_that_was_lost_is_made_up_for(world, server):
+def test_a_notification_that_was_lost_is_made_up_for(world, tmp_path):
     """Queued behind the hub's back: the sweep finds it."""
+    with Server(tmp_path / "log") as sweeping:
+        _find_what_was_queued_behind_the_hubs_back(world, sweeping)
+
+
+def _find_what_was_queued_behind_the_hubs_back(world, server):
     runner, token = registered(world)
     world.run()
     job = Job.objects.get()
@@ -155,7 +158,7 @@ def test_a_notification_that_was_lost_is_made_up_for(world, server):
     until(seen, what="the first look")
     with psycopg.connect(**{k: v for k, v in connection.get_connection_params().items() if k in KEYS}) as other:
         other.execute("UPDATE ci_job SET state = 'queued', hold = '', queued_at = now() WHERE id = %s", [job.pk])
-    assert poll.result(15).status_code == 200
+    assert poll.result(AT_ONCE).status_code == 200
 
 
 KEYS = ("dbname", "user", "password", "host", "port")

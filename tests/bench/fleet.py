@@ -50,6 +50,7 @@ class Story:
     ended: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     repeats: int = 0
+    slowest: dict[str, float] = field(default_factory=dict)  # seconds to the answer, by kind of call; polls may wait
 
 
 class Wire:
@@ -128,12 +129,16 @@ class Runner:
 
     async def _call(self, method: str, path: str, token: str, **body: Any) -> tuple[int, Any]:
         """As the bundled runner does: anew after a network fault or an error of the server."""
+        kind = path.rpartition("/")[2]
         while True:
+            began = time.monotonic()
             try:
                 status, answer = await self._wire.call(method, path, token, body)
             except (OSError, EOFError, TimeoutError) as error:
                 status, answer = 599, repr(error)
             self._story.statuses[str(status)] += 1
+            took = time.monotonic() - began - (WAIT if kind == "fetch" else 0)
+            self._story.slowest[kind] = max(took, self._story.slowest.get(kind, 0.0))
             if status < 500:
                 if status not in (200, 204):
                     self._note(f"{method} {path}: {status} {answer}")

@@ -32,8 +32,15 @@ from tests.e2e.projects import Project
 FLEETS = 2
 PARTS = ("postgres", "uvicorn", "qcluster", "manage.py watch")
 LABELS = (["linux"], ["linux", "x64"], ["linux", "x64", "gpu"], ["linux", "arm"])
-# Whom no notification woke is woken by a sweep, after 5 seconds on average.
-LOST_SECONDS = 2.0
+# No sweep makes good for a notification that woke nobody: a poll then waits for its end, from 10 s on.
+SETTINGS = {
+    "FORGE_SWEEP_SECONDS": "3600",
+    # A machine that is busy with other things is slow to acknowledge, and no job shall be given twice for that.
+    "FORGE_ACKNOWLEDGE_SECONDS": "300",
+    "FORGE_ACTIONS_SOURCES": "",
+    "FORGE_LOG_LEVEL": "WARNING",
+}
+LOST_SECONDS = 8.0
 SHAPES = {
     "single": (1, "one: {runs-on: linux, steps: [{run: echo}]}"),
     "chain": (
@@ -78,6 +85,7 @@ class Figures:
     errors: list[str] = field(default_factory=list)  # of the database's log
     longest_missed: float = 0  # seconds, see longest_missed
     ended: Counter[int] = field(default_factory=Counter)  # by job, as the runners were told
+    slowest: dict[str, float] = field(default_factory=dict)  # seconds to an answer, by kind of call
     work: Counter[str] = field(default_factory=Counter)  # seconds of a processor, by part of the product
 
     @property
@@ -89,6 +97,7 @@ class Figures:
 
     def lines(self) -> list[str]:
         work = ", ".join(f"{part} {seconds * 1000 / self.jobs:.1f}" for part, seconds in sorted(self.work.items()))
+        slowest = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(self.slowest.items()))
         calls = ", ".join(f"{count} x {status}" for status, count in sorted(self.statuses.items()))
         return [
             f"{self.runners} runners, {self.jobs} jobs in {self.seconds:.1f} s: {self.jobs / self.seconds:.0f} jobs/s, "
@@ -96,6 +105,7 @@ class Figures:
             f"queue to claim: p50 {self.wait(0.5) * 1000:.0f} ms, p99 {self.wait(0.99) * 1000:.0f} ms",
             f"answers: {calls}; repeated calls: {self.repeats}",
             f"milliseconds of a processor a job: {work}",
+            f"slowest answers in seconds: {slowest}",
             f"deadlocks: {self.deadlocks}; errors in the database's log: {len(self.errors)}",
             f"longest that a poll waited beside a queued job, and nobody took one: {self.longest_missed:.2f} s",
             *self.problems[:5],
@@ -175,7 +185,7 @@ class Load:
 def loaded() -> Iterator[Load]:
     with tempfile.TemporaryDirectory(prefix="forge-load-") as folder:
         data = Path(folder) / "data"
-        product = Product(data, "--runners", "0", FORGE_ACTIONS_SOURCES="", FORGE_LOG_LEVEL="WARNING")
+        product = Product(data, "--runners", "0", **SETTINGS)
         try:
             product.wait_until_printed("Ctrl-C stops it")
             yield Load(data, product)
@@ -205,6 +215,8 @@ def bear(load: Load, *, runners: int, jobs: int, patience: float) -> Figures:
         figures.ended.update(story["ended"])
         figures.problems += story["problems"]
         figures.repeats += story["repeats"]
+        for kind, seconds in story["slowest"].items():
+            figures.slowest[kind] = max(seconds, figures.slowest.get(kind, 0.0))
     time.sleep(1.1)  # a session that idles tells its statistics within a second
     figures.deadlocks += load.deadlocks()
     figures.errors = load.database_errors()

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forge.child_processes import start_time
 from tests.e2e.product import START_SECONDS, Product, children_of, command_of
@@ -25,9 +25,10 @@ THAWED_AFTER = 4.0  # seconds that a runner stays frozen beyond the time after w
 
 @dataclass(frozen=True)
 class Kill:
-    """`at`: seconds since the epoch. `runner`: the name of the one that was hit, or whose step was."""
+    """Between `at` and `until`, seconds since the epoch. `runner`: who was hit, or whose step was."""
 
     at: float
+    until: float
     kind: str
     pid: int
     runner: str = ""
@@ -143,12 +144,17 @@ class Killer:
     def _run(self) -> None:
         until = time.monotonic() + self._seconds
         try:
-            while not self._done.wait(self._random.uniform(0.3, 1.7) * self._pace):
+            while not self._done.wait(self._pause()):
                 self._thaw()
                 if time.monotonic() < until:
                     self._strike()
         except BaseException as error:
             self._failure = error
+
+    def _pause(self) -> float:
+        """Now and then none: two at once find what one alone does not."""
+        pause = self._random.uniform(0.3, 1.7) * self._pace
+        return pause if self._random.random() < 0.8 else 0.0
 
     def _strike(self) -> None:
         # All chances are taken whether or not they are used: a round that goes otherwise keeps its sequence.
@@ -198,14 +204,17 @@ class Killer:
                 return
 
     def _restart(self, kind: str) -> None:
-        self.kills.append(Kill(time.time(), kind, 0))
+        at = time.time()
         self._say(f"{time.monotonic() - self._began:6.2f} s  {kind}")
         if kind == "everything":
             self._product.cut_power()
         else:
             self._product.kill()
         self._product.start()
+        # Of the children that outlived it some are killed only now.
+        self.kills.append(Kill(at, time.time() + START_SECONDS, kind, 0))
         self._product.wait_until_printed("Ctrl-C stops it")
+        self.kills[-1] = replace(self.kills[-1], until=time.time())
         self._say(f"{time.monotonic() - self._began:6.2f} s  it runs again")
         self._frozen.clear()
         # A new supervisor counts anew.
@@ -233,7 +242,7 @@ class Killer:
             return
         if freeze:
             self._frozen.append((time.monotonic() + self._lost_after + THAWED_AFTER, pid))
-        self.kills.append(Kill(at, kind, pid, runner))
+        self.kills.append(Kill(at, time.time(), kind, pid, runner))
         self._say(f"{time.monotonic() - self._began:6.2f} s  {kind} ({runner or 'process'} {pid})")
 
     def _thaw(self, *, everybody: bool = False) -> None:

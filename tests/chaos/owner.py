@@ -83,21 +83,23 @@ class Owner:
 
     def get(self, path: str) -> httpx.Response:
         """A read of the API below the repository, repeated through outages."""
+        found = self._read(self._calls, f"{self._project.api}/{path}")
+        assert found.status_code == 200, f"GET {path}: {found.status_code} {found.text[:500]}"
+        return found
 
+    def _read(self, client: httpx.Client, path: str) -> httpx.Response:
         def attempt() -> httpx.Response | None:
             try:
-                answer = self._calls.get(f"{self._project.api}/{path}")
+                answer = client.get(path)
             except httpx.TransportError:
                 return None
             return answer if answer.status_code < 500 else None
 
-        found = _until(attempt, f"read {path}")
-        assert found.status_code == 200, f"GET {path}: {found.status_code} {found.text[:500]}"
-        return found
+        return _until(attempt, f"read {path}")
 
     def page(self, run: int) -> httpx.Response:
         """The run's page, as a browser gets it."""
-        return self._pages.get(f"/{self._project.name}/actions/runs/{run}/")
+        return self._read(self._pages, f"/{self._project.name}/actions/runs/{run}/")
 
     def runs(self) -> list[dict[str, Any]]:
         return self.get("runs?per_page=100").json()["results"]

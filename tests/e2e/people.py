@@ -11,7 +11,7 @@ import httpx
 
 from tests.e2e.product import Product
 
-RESTART_SECONDS = 60.0
+RESTART_SECONDS = 120.0
 _CSRF = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,9 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from tests.ports import reserve_port
+
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 150  # on a machine that runs other tests at the same time
-STOP_SECONDS = 90
+START_SECONDS = 300  # on a machine that runs other tests at the same time
+STOP_SECONDS = 180
 # What the session's own database and settings are called must not reach the product.
 _NOT_OURS = ("FORGE_", "DATABASE_URL", "DJANGO_", "PYTEST_")
 
@@ -46,7 +47,7 @@ class Product:
     """A running installation; `variables` go to its environment."""
 
     def __init__(self, data: Path, *words: str, port: int | None = None, **variables: str) -> None:
-        self.data, self.port = data, port or free_port()
+        self.data, self.port = data, port or reserve_port()
         self.url = f"http://127.0.0.1:{self.port}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
         self._environment = {**environment, **variables}
@@ -125,7 +126,7 @@ class Product:
             children = json.loads((self.data / "children.json").read_text())
             return next((int(pid) for pid in children if name in command_of(int(pid))), None)
 
-        return eventually(running, seconds=60, what=f"a running {name}", otherwise=lambda: self.printed)
+        return eventually(running, seconds=120, what=f"a running {name}", otherwise=lambda: self.printed)
 
     def logs(self, lines: int = 25) -> str:
         """The ends of the logs of all its parts, for the message of a failed test."""
@@ -154,9 +155,3 @@ def children_of(pid: int) -> list[int]:
         if parent == pid:
             found.append(int(entry.name))
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

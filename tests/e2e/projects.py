@@ -13,7 +13,7 @@ from tests.e2e.people import Person
 from tests.e2e.product import eventually
 from tests.forge.git.worktree import WorkTree
 
-RUN_SECONDS = 90.0
+RUN_SECONDS = 300.0
 _STARTED = re.compile(r"^Workflow (?P<name>.+) #\d+ started: \S+/runs/(?P<id>\d+)/$")
 
 

@@ -17,7 +17,10 @@ from tests.e2e.projects import Project
 
 WORKFLOW = """
 name: Own
-on: workflow_dispatch
+on:
+  workflow_dispatch:
+    inputs:
+      gate: {type: string, required: true}
 jobs:
   build:
     runs-on: [self-hosted, own]
@@ -25,12 +28,12 @@ jobs:
       - run: |
           test "$RUNNER_NAME" = added
           echo "job begins"
-          for i in 1 2 3 4 5 6 7 8; do sleep 0.5; done
+          while ! test -e '${{ inputs.gate }}'; do sleep 0.1; done
           echo "job ends"
       - if: always()
         run: echo "always runs"
 """
-STOP_SECONDS = 40
+STOP_SECONDS = 120
 
 
 @pytest.fixture
@@ -38,6 +41,12 @@ def project(new_project: NewProject) -> Project:
     made = new_project()
     made.start({".github/workflows/own.yml": WORKFLOW})
     return made
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """The job goes on once this is there."""
+    return tmp_path / "gate"
 
 
 class Runner:
@@ -85,7 +94,7 @@ def added(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Runner]]
     config, log = ("--config", str(tmp_path / "runner.json")), tmp_path / "log"
     words = ("--url", project.owner.product.url, "--name", "added", "--labels", "self-hosted,own")
     registering = Runner(log, "register", *words, *config, FORGE_REGISTRATION_TOKEN=token)
-    registering.wait(90)
+    registering.wait()
     assert "Runner added is registered" in registering.said() and token not in registering.said()
     started: list[Runner] = []
 
@@ -98,17 +107,18 @@ def added(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Runner]]
         runner.kill()
 
 
-def test_a_job_says_that_nobody_can_take_it(project: Project) -> None:
-    run = project.dispatch("own.yml")
+def test_a_job_says_that_nobody_can_take_it(project: Project, gate: Path) -> None:
+    run = project.dispatch("own.yml", gate=str(gate))
     assert "label own" in run.job("build")["waits_for"]
     page = project.owner.pages.get(f"{run.path}jobs/{run.jobs()['build']['id']}/").text
     assert "label own" in page
     run.cancel()
-    run.wait("cancelled", seconds=10)
+    run.wait("cancelled")
 
 
-def test_an_added_runner_takes_one_job_and_ends(project: Project, added: Callable[[str], Runner]) -> None:
-    first, second = project.dispatch("own.yml"), project.dispatch("own.yml")
+def test_an_added_runner_takes_one_job_and_ends(project: Project, added: Callable[[str], Runner], gate: Path) -> None:
+    gate.touch()
+    first, second = (project.dispatch("own.yml", gate=str(gate)) for _ in range(2))
     runner = added("once")
     first.wait()
     runner.wait()
@@ -116,11 +126,15 @@ def test_an_added_runner_takes_one_job_and_ends(project: Project, added: Callabl
     second.cancel()
 
 
-def test_a_runner_asked_to_end_finishes_the_job_in_hand(project: Project, added: Callable[[str], Runner]) -> None:
-    first, second = project.dispatch("own.yml"), project.dispatch("own.yml")
+def test_a_runner_asked_to_end_finishes_the_job_in_hand(
+    project: Project, added: Callable[[str], Runner], gate: Path
+) -> None:
+    first, second = (project.dispatch("own.yml", gate=str(gate)) for _ in range(2))
     runner = added("run")
     first.wait_for_line("build", "\njob begins")
     runner.ask_to_end()
+    runner.wait_until_said("will stop after the job in hand")
+    gate.touch()
     first.wait()
     runner.wait()
     assert "job ends" in first.log("build").splitlines()
@@ -129,16 +143,16 @@ def test_a_runner_asked_to_end_finishes_the_job_in_hand(project: Project, added:
 
 
 def test_a_runner_asked_twice_ends_its_job_at_once_and_says_so(
-    project: Project, added: Callable[[str], Runner]
+    project: Project, added: Callable[[str], Runner], gate: Path
 ) -> None:
-    run = project.dispatch("own.yml")
+    run = project.dispatch("own.yml", gate=str(gate))
     runner = added("run")
     run.wait_for_line("build", "\njob begins")
     runner.ask_to_end()
     runner.wait_until_said("will stop after the job in hand")
     runner.ask_to_end()
     runner.wait()
-    job = eventually(lambda: run.jobs()["build"]["conclusion"], seconds=10, what="the job's end", otherwise=run.story)
+    job = eventually(lambda: run.jobs()["build"]["conclusion"], seconds=120, what="the job's end", otherwise=run.story)
     assert job == "cancelled", run.story()
     assert "told twice to stop" in run.log("build")
     assert "job ends" not in run.log("build").splitlines()

@@ -214,6 +214,9 @@ def test_the_next_of_a_group_waits_for_what_goes_on_in_the_cancelled_run(playgro
     assert jobs_of(first)["first"].cancel_reason == "superseded"
     second.refresh_from_db()
     assert second.state == "waiting"
+    first.refresh_from_db()
+    sweeps.settle_groups()
+    assert Run.objects.get(pk=first.pk).version == first.version, "it was superseded a second time"
     playground.assigned().begin().complete()
     sweeps.settle_groups()
     second.refresh_from_db()

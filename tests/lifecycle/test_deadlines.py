@@ -196,6 +196,7 @@ def test_a_run_that_is_never_over_is_cancelled_and_then_ended(playground: Playgr
     days = timedelta(days=35)
     assert run.deadline_at is not None
     assert days - timedelta(minutes=5) < run.deadline_at - timezone.now() <= days
+    assert not transitions.act_on_run_deadline(run_id=run.pk)
     Run.objects.filter(pk=run.pk).update(deadline_at=timezone.now())
     sweeps.sweep()
     assert states_of(run) == {"first": "cancelled", "last": "queued"}
@@ -216,3 +217,15 @@ def test_a_run_that_waits_for_an_approval_does_not_wait_for_ever(playground: Pla
     sweeps.sweep()
     run.refresh_from_db()
     assert (run.state, run.conclusion, run.cancel_reason) == ("ended", "cancelled", "time_budget")
+
+
+def test_nobody_is_lost_for_a_silence_that_may_have_been_the_servers(playground: Playground) -> None:
+    playground.run()
+    assigned = playground.assigned().begin()
+    fall_silent(assigned)
+    later = timezone.now() + timedelta(seconds=30)
+    assert sweeps.sweep(losing_from=later) == 0
+    assert assigned.job.state == "running"
+    assert sweeps.next_deadline(losing_from=later) == later
+    assert sweeps.sweep(losing_from=timezone.now()) == 1
+    assert assigned.job.conclusion == "failure"

@@ -17,7 +17,7 @@ def held_run(committing_playground: Playground) -> Iterator[Run]:
     """A run that another session has locked, while ours waits for no lock longer than a moment."""
     run = committing_playground.run()
     with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '300ms'")
+        cursor.execute("SET lock_timeout = '3s'")
     given = connection.get_connection_params()
     wanted = {name: given[name] for name in ("host", "port", "user", "password", "dbname") if given.get(name)}
     with psycopg.connect(**wanted) as other:

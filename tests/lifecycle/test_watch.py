@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import psycopg
 import pytest
 from django.db import connection
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from ci.lifecycle.watch import LEADER_LOCK, Watch
-from ci.models import Job
+from ci.models import Heartbeat, Job, Log
 from tests.playground import Playground
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 def eventually(what: Callable[[], object], said: str) -> None:
@@ -90,3 +92,21 @@ def test_a_leader_that_loses_the_database_comes_back(
         session.execute("SELECT pg_terminate_backend(%s)", [leader])
     eventually(lambda: leaders() not in ([], [leader]), "it leads again")
     assert not Job.objects.exists()
+
+
+def test_who_begins_to_lead_gives_every_runner_the_time_to_be_heard(
+    committing_playground: Playground, start: Callable[[], Watch]
+) -> None:
+    """After an outage of the server or its database each runner was silent, and most are alive."""
+    committing_playground.run()
+    running = committing_playground.assigned().begin()
+    Heartbeat.objects.filter(job=running.id).update(at=timezone.now() - timedelta(days=1))
+    committing_playground.run()
+    ended = committing_playground.assigned(committing_playground.runner(name="beta")).begin()
+    ended.log("one line")
+    ended.complete()
+    Job.objects.filter(pk=ended.id).update(ended_at=timezone.now() - timedelta(days=1))
+    start()
+    # The last thing that a sweep does.
+    eventually(lambda: Log.objects.filter(job=ended.id).exclude(sealed_at=None).exists(), "the log is sealed")
+    assert running.job.state == "running"

@@ -25,6 +25,8 @@ __all__ = ["alice", "mallory", "new_project"]
 _SETTINGS = {
     "FORGE_ACTIONS_SOURCES": "",
     "FORGE_HEARTBEAT_SECONDS": "30",
+    # Nobody finds by chance, a moment later, what he should have been told.
+    "FORGE_SWEEP_SECONDS": "3600",
     # Sessions and tasks of the one are taken by the other.
     "FORGE_SECRET_KEY": "the-same-on-both-machines-0123456789abcdefghijklmnopqrstuvwxyz",
 }

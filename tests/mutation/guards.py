@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
 from tests.mutation.guard import LIFE, RACES, Guard, T
 from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
@@ -222,6 +223,7 @@ GUARDS = (
         "AND lines = %(offset)s",
         ("tests/storage",),
     ),
+    *CANCELS,
     *ROW_LOCKS,
     *VERSION_CONDITIONS,
     *STATES,

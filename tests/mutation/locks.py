@@ -120,6 +120,20 @@ ROW_LOCKS = (
         (LOCKS + "::test_of_two_who_disable_a_workflow_one_is_told",),
     ),
     Guard(
+        "the lock of the secrets that are encrypted anew",
+        "ci/lifecycle/settings_values.py",
+        "Secret.objects.select_for_update()",
+        "Secret.objects.all()",
+        (LOCKS + "::test_a_secret_that_is_set_while_all_are_encrypted_anew_keeps_its_value",),
+    ),
+    Guard(
+        "the lock of who makes the first signing key",
+        "ci/lifecycle/signing_keys.py",
+        "        _lock()\n        return",
+        "        return",
+        (LOCKS + "::test_two_who_need_the_first_signing_key_make_one",),
+    ),
+    Guard(
         "the lock of the watch's leader",
         "ci/lifecycle/leading.py",
         "            if row is not None and row[0]:\n",
@@ -187,7 +201,7 @@ VERSION_CONDITIONS = (
         T + "moves.py",
         'update(version=F("version") + 1, **fields)',
         "update(**fields)",
-        (RACES + "test_explore.py",),
+        (LIFE + "test_retire_runner.py::test_an_idle_one_has_ended_with_the_reason_and_gets_no_job",),
     ),
     Guard(
         "the version is bumped by a claim",
@@ -201,6 +215,6 @@ VERSION_CONDITIONS = (
         "ci/lifecycle/registration.py",
         "filter(pk=token_id, revoked_at=None)",
         "filter(pk=token_id)",
-        ("tests/admin/test_act_on_runners.py::test_a_registration_token_is_revoked_once",),
+        (RACES + "test_late_calls.py::test_a_registration_token_is_revoked_once",),
     ),
 )

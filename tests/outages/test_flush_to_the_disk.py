@@ -1,4 +1,4 @@
-"""What was answered with success is on the disk: by the settings of each connection, and by what is flushed before what."""
+"""What was answered with success is on the disk: by each connection's settings, and by what is flushed before what."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shown(session):
 
 connection.ensure_connection()
 found = {"web, qcluster and watch": shown(connection.connection)}
-with watch._own_connection() as session:
+with watch.Watch()._leading._own_connection() as session:
     found["the watch's own"] = shown(session)
 with psycopg.connect(**asyncio.run(hub())) as session:
     found["the hub's"] = shown(session)

@@ -16,7 +16,7 @@ from tests.outages.line import over_a_line
 from tests.playground import Playground
 from tests.races.interleaving import rival_before
 from tests.races.model import World
-from tests.races.test_pairs import ANY_LOCK, CALLS, Scene, finish
+from tests.races.test_pairs import ANY_LOCK, CALLS, SCALE_DOWN, Scene, finish
 
 BEFORE_THE_COMMIT = r"pg_current_xact_id_if_assigned"
 POINTS = {
@@ -51,7 +51,7 @@ def terminator(pid: int) -> Callable[[], None]:
 
 def scene_of(world: World, name: str) -> tuple[Scene, Callable[[], Any]]:
     state, prepare, act = CALLS[name]
-    scene = Scene(world, state, "hasty group")
+    scene = Scene(world, state, "hasty group", single_use=name == SCALE_DOWN)
     prepare(scene)
     return scene, lambda: act(scene)
 

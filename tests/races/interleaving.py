@@ -20,6 +20,7 @@ from django.db import connection
 LOCK_RUN = r'FROM "ci_run" .*FOR NO KEY UPDATE'
 LOCK_JOB = r'FROM "ci_job" .*FOR NO KEY UPDATE'
 LOCK_RUNNER = r'FROM "ci_runner" .*FOR NO KEY UPDATE'
+WRITE_PHASE = r'UPDATE "ci_runner" SET .*"phase" = '
 LOCK_GROUP = r'FROM "ci_concurrencygroup" .*FOR NO KEY UPDATE'
 TAKE_JOB = r"UPDATE ci_job SET state = 'assigned'"
 WRITE_JOB = r'UPDATE "ci_job" SET'
@@ -109,3 +110,25 @@ def rival_before(point: str, act: Callable[[], Any], *, nth: int = 1) -> Iterato
             if count >= nth:
                 rival.join()
     assert count >= nth, f"the point was reached {count} times, not {nth}: {point}"
+
+
+@contextmanager
+def amid(point: str, act: Callable[[], Any], *, nth: int = 1) -> Iterator[None]:
+    """Inside, `act` is called right before the n-th statement that matches `point`, on the actor's own connection.
+
+    As if another connection had committed there; so only for points at which the actor holds no lock that `act` wants.
+    What the actor's transaction rolls back is rolled back of `act` too. The point need not be reached.
+    """
+    pattern = re.compile(point, re.DOTALL)
+    count = 0
+
+    def hold_up(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal count
+        if pattern.search(sql):
+            count += 1
+            if count == nth:
+                act()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(hold_up):
+        yield

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ci.models import ACTIVE_STATES, ConcurrencyGroup, Hold, Job, JobState, Run, RunnerPhase, RunState
+from django.db.models import Max
+
+from ci.models import ACTIVE_STATES, ConcurrencyGroup, Hold, Job, JobState, Run, RunnerPhase, RunState, Workflow
 
 GOING = (JobState.QUEUED, *ACTIVE_STATES)
 
@@ -12,6 +14,7 @@ def check_rows(*, after: int = 0) -> None:
     check_runs(after=after)
     check_groups()
     check_runners(after=after)
+    check_numbers()
 
 
 def check_runs(*, after: int = 0) -> None:
@@ -69,3 +72,9 @@ def check_runners(*, after: int = 0) -> None:
     for job in Job.objects.filter(run__gt=after, state__in=ACTIVE_STATES).select_related("runner").order_by("pk"):
         assert job.runner is not None, f"{job} runs on nobody"
         assert job.runner.phase != RunnerPhase.SUCCEEDED, f"{job} is on {job.runner}, which is {job.runner.phase}"
+
+
+def check_numbers() -> None:
+    """A workflow has counted every run that it has: the next number is nobody's."""
+    for workflow in Workflow.objects.annotate(highest=Max("runs__number")).exclude(highest=None).order_by("pk"):
+        assert workflow.run_count >= workflow.highest, f"{workflow} counts {workflow.run_count}, #{workflow.highest} is"

@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ci.lifecycle import tokens, transitions
+from ci.lifecycle import registration, tokens, transitions
 from ci.lifecycle.errors import Conflict
 from ci.lifecycle.transitions.moves import IllegalMove, move
-from ci.models import Job, JobState, Runner, RunnerPhase
+from ci.models import Job, JobState, Runner, RunnerPhase, Scope
 from tests.api.calls import snapshot
+from tests.lifecycle.test_deadlines import let_pass
 from tests.playground import Assigned, Playground
 
 
@@ -32,6 +33,13 @@ def test_a_job_that_was_claimed_is_not_failed_as_unpreparable(playground: Playgr
     before = snapshot()
     transitions.fail_unpreparable(job_id=assigned.id, note="no such action")
     assert snapshot() == before
+
+
+def test_a_poll_without_a_name_repeats_nothing(single_use: Assigned) -> None:
+    """What is acknowledged has forgotten its poll: an empty one must not be taken for it."""
+    single_use.begin()
+    assert transitions.repeat_claim(runner_id=single_use.runner.pk, poll_id="") is None
+    single_use.heartbeat()
 
 
 def test_the_end_of_its_job_leaves_a_runner_as_it_ended(single_use: Assigned) -> None:
@@ -124,3 +132,20 @@ def test_a_job_token_dies_with_its_job(single_use: Assigned) -> None:
     assert tokens.actor_of_job_token(single_use.token) is not None
     single_use.complete()
     assert tokens.actor_of_job_token(single_use.token) is None
+
+
+def test_a_job_that_a_deadline_ends_ends_its_run(playground: Playground) -> None:
+    run = playground.run()
+    let_pass(Job.objects.get().pk)
+    assert transitions.act_on_deadline(job_id=Job.objects.get().pk) == "queue_timeout"
+    run.refresh_from_db()
+    assert (run.state, run.conclusion) == ("ended", "cancelled")
+
+
+def test_a_registration_token_is_revoked_once(playground: Playground) -> None:
+    token, _ = registration.create_registration_token(scope=Scope(), created_by=playground.operator)
+    registration.revoke_registration_token(token_id=token.pk, actor=playground.operator)
+    before = snapshot()
+    with pytest.raises(Conflict, match="already"):
+        registration.revoke_registration_token(token_id=token.pk, actor=playground.operator)
+    assert snapshot() == before

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from ci.lifecycle import schedules, transitions, workflow_switch
+from ci.lifecycle import schedules, settings_values, signing_keys, transitions, workflow_switch
+from ci.lifecycle.encryption import decrypt
 from ci.lifecycle.errors import Conflict, LogLimit, Unauthenticated
-from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner, RunnerPhase, Workflow
+from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner, RunnerPhase, Scope, Secret, Workflow
 from tests.lifecycle.test_deadlines import let_pass
 from tests.lifecycle.test_schedule import due
 from tests.playground import Assigned, Playground, states_of
@@ -229,3 +230,21 @@ def test_a_job_that_moves_while_a_claim_looks_at_the_queue_is_not_taken(
     claim.join()
     assert (claim.result, claim.error) == (None, None)
     assert states_of(run) == {"build": "cancelled"}
+
+
+def test_a_secret_that_is_set_while_all_are_encrypted_anew_keeps_its_value(committing_playground: Playground) -> None:
+    scope = Scope(repository=committing_playground.repository)
+    given: dict[str, Any] = {"scope": scope, "name": "TOKEN", "actor": committing_playground.alice}
+    settings_values.set_secret(value="old", **given)
+    with rival_before(r'UPDATE "ci_secret"', lambda: settings_values.set_secret(value="new", **given)) as rival:
+        settings_values.rotate_secrets()
+    assert rival.error is None
+    assert decrypt(Secret.objects.get().encrypted) == "new"
+
+
+def test_two_who_need_the_first_signing_key_make_one(transactional_db: None) -> None:
+    with rival_before(r'INSERT INTO "ci_signingkey"', signing_keys.current) as rival:
+        key = signing_keys.current()
+    assert rival.error is None
+    assert "advisory" in rival.waited_in
+    assert rival.result == key

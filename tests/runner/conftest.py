@@ -37,7 +37,7 @@ class Runners:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
 
     def register(self, *args: str) -> None:
@@ -79,7 +79,7 @@ class Runners:
     def log(self) -> str:
         return (self.folder / "runner.log").read_text()
 
-    def run(self, job: FakeJob, *, env: dict[str, str] | None = None, seconds: float = 60) -> FakeJob:
+    def run(self, job: FakeJob, *, env: dict[str, str] | None = None, seconds: float = 120) -> FakeJob:
         """Run this one job with a real `once`, to its end."""
         process = self.start("once", env=env)
         assert process.wait(seconds) == 0, self.log

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tests.ports import reserve_port
+
 PREFIX = "/api/runner/v1/"
 REGISTRATION = "frg_test"
 LINE_LIMIT = 64 * 1024
@@ -82,7 +84,7 @@ class FakeServer:
         self.git_tokens: list[str] = []
         self.changed = threading.Condition()
         self.stopping = False
-        self._port = 0
+        self._port = reserve_port()
         self._http: ThreadingHTTPServer | None = None
 
     @property
@@ -98,7 +100,6 @@ class FakeServer:
         self.stopping = False
         self._http = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
         self._http.daemon_threads = True
-        self._port = self._http.server_address[1]
         threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
@@ -179,7 +180,7 @@ class FakeServer:
             job.state, job.conclusion = "ended", conclusion
             self.changed.notify_all()
 
-    def wait(self, condition: Any, seconds: float = 40.0) -> None:
+    def wait(self, condition: Any, seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         with self.changed:
             while not condition():

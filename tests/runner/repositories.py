@@ -11,6 +11,9 @@ IDENTITY = {
     "GIT_AUTHOR_EMAIL": "mona@example.org",
     "GIT_COMMITTER_NAME": "Mona",
     "GIT_COMMITTER_EMAIL": "mona@example.org",
+    # The same commits have the same SHAs in every test session.
+    "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
+    "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
     "GIT_CONFIG_GLOBAL": os.devnull,
 }
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from pathlib import Path
 
+from ci.runner.worker import POLL_SECONDS
 from tests.runner.conftest import Runners
 from tests.runner.fake_server import FakeJob, FakeServer
 
@@ -47,13 +47,12 @@ def test_cancel_ends_the_whole_process_tree_and_still_runs_always_steps(server: 
             {"name": "cancelled", "if": "cancelled()", "run": "echo cleaned"},
             {"name": "failure", "if": "failure()", "run": "echo wrong"},
         ],
-        grace=60,
+        grace=3600,
     )
     process = runners.start()
     server.wait(lambda: up(job))
-    began = time.monotonic()
     server.cancel(job)
-    assert process.wait(40) == 0
+    assert process.wait(90) == 0  # the steps would go on for minutes, the grace for an hour
     assert job.conclusion == "cancelled"
     assert job.conclusions() == {
         "Set up job": "success", "tree": "cancelled", "plain": "skipped", "always": "success",
@@ -61,7 +60,6 @@ def test_cancel_ends_the_whole_process_tree_and_still_runs_always_steps(server: 
     }  # fmt: skip
     assert "status=cancelled" in job.text and "##[error]The operation was canceled." in job.lines_of("tree")
     assert len(pids(file)) == 3 and not [pid for pid in pids(file) if alive(pid)]
-    assert time.monotonic() - began < 20
 
 
 def test_a_step_may_use_the_interrupt_to_clean_up(server: FakeServer, runners: Runners) -> None:
@@ -77,17 +75,17 @@ def test_a_step_may_use_the_interrupt_to_clean_up(server: FakeServer, runners: R
     process = runners.start()
     server.wait(lambda: up(job))
     server.cancel(job, "superseded")
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert "got-int" in job.lines_of("trap")
     assert job.conclusions()["trap"] == "cancelled"
 
 
 def test_a_running_always_step_is_not_interrupted_by_the_cancel(server: FakeServer, runners: Runners) -> None:
-    job = server.add([{"name": "keep", "if": "always()", "run": "echo tree-is-up; sleep 2; echo finished"}], grace=60)
+    job = server.add([{"name": "keep", "if": "always()", "run": "echo tree-is-up; sleep 2; echo finished"}], grace=3600)
     process = runners.start()
     server.wait(lambda: up(job))
     server.cancel(job)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert "finished" in job.lines_of("keep") and job.conclusions()["keep"] == "success"
     assert job.conclusion == "cancelled"
 
@@ -102,10 +100,8 @@ def test_the_grace_of_a_cancel_is_not_exceeded(server: FakeServer, runners: Runn
     )
     process = runners.start()
     server.wait(lambda: up(job))
-    began = time.monotonic()
     server.cancel(job, "time_budget")
-    assert process.wait(30) == 0
-    assert time.monotonic() - began < 8
+    assert process.wait(60) == 0  # nothing but the end of the grace ends the second step
     assert job.conclusion == "cancelled" and job.completions == 1
     assert job.conclusions()["endless"] == "cancelled"
 
@@ -118,7 +114,7 @@ def test_a_job_the_server_ended_is_killed_and_nothing_more_is_said(server: FakeS
     process = runners.start()
     server.wait(lambda: up(job))
     server.end(job)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert job.completions == 0 and not alive(pids(file)[0])
 
 
@@ -128,7 +124,7 @@ def test_sigterm_lets_the_job_end_and_then_stops(server: FakeServer, runners: Ru
     process = runners.start("run")
     server.wait(lambda: up(job))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert job.conclusion == "success" and "whole" in job.text
     assert other.state == "queued"
 
@@ -140,25 +136,23 @@ def test_a_second_signal_kills_the_job_and_reports_it_cancelled(server: FakeServ
     server.wait(lambda: up(job))
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT) if _logged(runners, "will stop after") else None
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert job.conclusion == "cancelled" and not alive(pids(file)[0])
 
 
 def _logged(runners: Runners, text: str) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while text not in runners.log:
         assert time.monotonic() < deadline
-        os.sched_yield()
+        time.sleep(0.02)
     return True
 
 
 def test_an_idle_runner_stops_at_once(server: FakeServer, runners: Runners) -> None:
     process = runners.start("run")
     server.wait(lambda: server.polls)
-    began = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
-    assert time.monotonic() - began < 5
+    assert process.wait(POLL_SECONDS - 10) == 0  # before its poll would have been answered
 
 
 def test_background_processes_are_gone_when_the_job_is(server: FakeServer, runners: Runners) -> None:
@@ -190,7 +184,7 @@ def test_a_cancel_inside_a_composite_action_still_runs_its_always_steps(server: 
     process = runners.start()
     server.wait(lambda: up(job))
     server.cancel(job)
-    assert process.wait(40) == 0
+    assert process.wait(60) == 0
     assert "inner-clean-up" in job.lines_of("act") and "not-this" not in job.lines_of("act")
     assert (job.conclusions()["act"], job.conclusions()["next"]) == ("cancelled", "skipped")
     assert job.conclusion == "cancelled"

@@ -246,6 +246,6 @@ def test_a_job_with_runner_payload_nonsense_is_not_run(server: FakeServer, runne
     process = runners.start("run")
     server.wait(lambda: len(server.polls) >= 2)
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert job.heartbeats == 0
     assert "lacks or misspells" in runners.log

@@ -13,7 +13,7 @@ from ci.workflow.expressions import ExpressionError
 from ci.workflow.workflow import Event
 from tests.runner.fake_server import FakeJob, FakeServer
 
-JOB_SECONDS = 60.0
+JOB_SECONDS = 120.0
 
 
 @dataclass

@@ -1,12 +1,10 @@
 """What do the tests of starting share?"""
 
-import socket
-
 import pytest
+
+from tests.ports import reserve_port
 
 
 @pytest.fixture
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return reserve_port()

@@ -44,6 +44,6 @@ def test_processes_that_start_at_once_get_one_key(tmp_path):
     for starter in starters:
         starter.stdin.write("x")
         starter.stdin.flush()
-    keys = {starter.communicate(timeout=60)[0].strip() for starter in starters}
+    keys = {starter.communicate(timeout=120)[0].strip() for starter in starters}
     assert len(keys) == 1
     assert keys == {load_secret_key(tmp_path)}

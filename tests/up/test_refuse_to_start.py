@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def _up(*words, path=None, user=None):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         preexec_fn=user.entrance() if user else None,
     )
 
@@ -107,8 +108,8 @@ def shared_folder():
             pytest.skip("root lacks CAP_DAC_READ_SEARCH here, so nobody cannot be given it")
         entry = pwd.getpwnam("nobody")
         user = ServerUser(entry.pw_uid, entry.pw_gid, capability=CAP_DAC_READ_SEARCH)
-    path = Path("/tmp") / f"forge-read-only-{os.getpid()}"
-    path.mkdir(mode=0o755)
+    path = Path(tempfile.mkdtemp(prefix="forge-read-only-"))  # other users may not enter pytest's own
+    path.chmod(0o755)
     yield path, user
     path.chmod(0o755)
     shutil.rmtree(path)
@@ -190,7 +191,7 @@ def test_a_database_url_that_does_not_answer_is_named_without_its_password(tmp_p
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     _assert_refused(done, "The database of DATABASE_URL cannot be used")
     assert "hidden-word" not in done.stdout + done.stderr
@@ -206,7 +207,7 @@ def test_a_database_url_of_no_postgresql_is_explained_without_its_password(tmp_p
         env={**os.environ, "DATABASE_URL": url},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     _assert_refused(done, "DATABASE_URL does not name a PostgreSQL database")
     assert "hidden-word" not in done.stdout + done.stderr
@@ -218,7 +219,7 @@ def test_a_killed_start_leaves_no_child_to_the_next_one(tmp_path):
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as left_over:
         folder.remember_children([left_over.pid])
         assert folder.end_left_over_children() == 1
-        assert left_over.wait(10) == -9
+        assert left_over.wait(60) == -9
 
 
 def test_a_process_that_got_the_number_of_a_former_child_is_left_alone(tmp_path):

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ import psycopg
 import pytest
 
 from forge.postgres import FORGETFUL, EmbeddedPostgres, socket_folder
+from tests.ports import reserve_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = STOP_SECONDS = 180
@@ -107,9 +107,7 @@ def _alive(pids):
 
 @pytest.fixture(scope="module")
 def port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return reserve_port()
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +129,7 @@ def test_it_shows_every_step_of_the_start(first):
 
 def test_the_printed_password_signs_in_and_is_stored_nowhere(first):
     password = re.search(r"password: (\S+)", first.printed)[1]
-    with httpx.Client(base_url=first.url, follow_redirects=True, timeout=30) as browser:
+    with httpx.Client(base_url=first.url, follow_redirects=True, timeout=60) as browser:
         page = browser.get("/login/")
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)[1]
         form = {"username": "operator", "password": password, "csrfmiddlewaretoken": token}
@@ -149,18 +147,18 @@ def test_a_second_start_on_the_same_data_is_refused(first, port):
         env=_environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=START_SECONDS,
     )
     assert done.returncode == 2
     assert done.stderr == f"Forge CI already runs on {first.data}: process {first.process.pid} at {first.url}.\n"
-    assert httpx.get(first.url + "/login/", timeout=30).status_code == 200
+    assert httpx.get(first.url + "/login/", timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["uvicorn", "qcluster", "watch", "ci.runner", "postgres"])
 def test_a_killed_child_runs_again(first, name):
     before = first.child(name)
     os.kill(before, signal.SIGKILL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_SECONDS
     while _child_or_none(first, name) in (before, None):
         assert time.monotonic() < deadline, f"{name} was not started again\n{first.printed}"
         time.sleep(0.1)
@@ -177,10 +175,10 @@ def _child_or_none(up, name):
 
 
 def _wait_for_the_login_page(up):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            if httpx.get(up.url + "/login/", timeout=30).status_code == 200:
+            if httpx.get(up.url + "/login/", timeout=60).status_code == 200:
                 return
         except httpx.TransportError:
             pass

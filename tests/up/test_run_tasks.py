@@ -14,7 +14,7 @@ from django_q.tasks import async_task
 
 from tests.forge.git.live import ROOT, database_url
 
-SECONDS = 60
+SECONDS = 120
 
 
 def until(condition, what, log):

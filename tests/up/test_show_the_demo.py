@@ -11,7 +11,7 @@ from django.urls import resolve
 from ci.management.accounts import FIRST_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 240
+SECONDS = 600
 
 
 @pytest.fixture(scope="module")

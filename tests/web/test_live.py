@@ -22,7 +22,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 Beside = Callable[[Callable[[], Any]], Any]
 
 
@@ -32,7 +32,7 @@ def beside() -> Iterator[Beside]:
     with ThreadPoolExecutor(max_workers=1) as pool:
 
         def run(act: Callable[[], Any]) -> Any:
-            return pool.submit(act).result(timeout=60)
+            return pool.submit(act).result(timeout=120)
 
         yield run
         run(lambda: connection.close())  # the thread's own connection
@@ -43,7 +43,7 @@ def page(live_server: Any) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 700}).new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -136,12 +136,14 @@ def test_a_server_that_is_away_for_a_moment_loses_no_line(live_server: Any, worl
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_context(base_url=live_server.url).new_page()
+        page.set_default_timeout(60_000)
         sign_in(page)
+        address = beside(lambda: assigned.job.get_absolute_url())
         page.route("**/log/?*", lambda route: route.abort(), times=1)
-        page.goto(beside(lambda: assigned.job.get_absolute_url()))
-        page.wait_for_event("requestfailed")
-        page.route("**/log/?*", lambda route: route.fulfill(status=502, body="away"), times=1)
-        page.wait_for_event("response", lambda response: response.status == 502)
+        with page.expect_event("requestfailed"):
+            page.goto(address)
+        with page.expect_event("response", lambda response: response.status == 502):
+            page.route("**/log/?*", lambda route: route.fulfill(status=502, body="away"), times=1)
         beside(lambda: assigned.log("here again"))
         expect(page.get_by_text("here again")).to_be_visible()
         assert page.get_by_text("here again").count() == 1
@@ -154,11 +156,12 @@ def test_everything_is_there_without_scripts(live_server: Any, world: Playground
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_context(base_url=live_server.url, java_script_enabled=False).new_page()
+        page.set_default_timeout(60_000)
         sign_in(page)
         page.goto(beside(lambda: assigned.job.get_absolute_url()))
         expect(page.get_by_text("first words")).to_be_visible()
         beside(lambda: assigned.log("later words", offset=1))
-        expect(page.get_by_text("later words")).to_be_visible(timeout=20_000)  # the page loads itself anew
+        expect(page.get_by_text("later words")).to_be_visible()  # the page loads itself anew
         page.get_by_role("button", name="Cancel run").click()
         expect(page.get_by_role("button", name="Force cancel", exact=True)).to_be_visible()
         browser.close()

@@ -54,7 +54,7 @@ def test_a_hostile_file_stays_within_it(name: str) -> None:
 
 
 def test_any_tree_stays_within_it() -> None:
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=200, suppress_health_check=list(HealthCheck))
     @given(TREES)
     def fuzz(tree: object) -> None:
         survive("on: push\njobs: " + flow(tree))

@@ -81,6 +81,6 @@ def test_all_names_must_be_ignored() -> None:
     "pattern", ["*a" * 500, "**/" * 500 + "x", "a?" * 1000 + "b", "*+" * 1000, "[a-z]+" * 500, "**" * 999 + "x"]
 )
 def test_a_hostile_pattern_takes_no_long_time(pattern: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     assert not matches(pattern, "a" * 4000 + "/!")
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 10

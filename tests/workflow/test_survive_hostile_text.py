@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci.workflow import Event, MatrixError, PlanError, WorkflowErrors, legs, load, plan, triggers
@@ -11,7 +11,7 @@ from ci.workflow.expressions import ExpressionError
 
 from .support import PATH
 
-SECONDS = 5.0
+SECONDS = 10.0  # of the processor's time: others use the machine too
 KEYS = st.sampled_from(
     [
         *("on", "jobs", "name", "run-name", "env", "defaults", "permissions", "concurrency", "group", "a", "b", "<<"),
@@ -66,12 +66,12 @@ def flow(tree: Any) -> str:
 
 
 def survive(text: str | bytes) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     try:
         workflow = load(PATH, {PATH: text})
     except WorkflowErrors as refused:
         assert 1 <= len(refused.problems) <= 10
-        assert time.monotonic() - started < SECONDS
+        assert time.thread_time() - started < SECONDS
         return
     for name in workflow.on:
         event = Event(name, {"ref": "refs/heads/main", "event_name": name, "event": {"action": "opened"}})
@@ -82,10 +82,10 @@ def survive(text: str | bytes) -> None:
                 legs.expand(job.definition, contexts=contexts, ancestors={}, cancelled=False, key=job.key)
         except (PlanError, MatrixError, ExpressionError):
             pass
-    assert time.monotonic() - started < SECONDS
+    assert time.thread_time() - started < SECONDS
 
 
-CALM = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CALM = settings(max_examples=300)
 
 
 @CALM

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import connection
 
+from tests.ports import reserve_port
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -27,7 +28,7 @@ class LiveForge:
         self.log = folder / "server.log"
         self.variables = variables
         self.process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
+        self.port = reserve_port()
 
     @property
     def url(self) -> str:
@@ -55,7 +56,7 @@ class LiveForge:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(20)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
                 raise
@@ -95,9 +96,3 @@ def database_url(database: dict[str, Any]) -> str:
     if host.startswith("/"):
         return f"postgres://{user}@/{quote(host)}/{name}"
     return f"postgres://{user}:{quote(database['PASSWORD'], safe='')}@{host}:{database['PORT'] or 5432}/{name}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

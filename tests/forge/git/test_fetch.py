@@ -1,19 +1,17 @@
 import gzip
-import os
 import zlib
 
 import pytest
 
 from forge.models import Repository
 from tests.forge.git.wire import packet, post
-from tests.forge.git.worktree import WorkTree
+from tests.forge.git.worktree import WorkTree, noise
 
 
 @pytest.fixture
 def commits(remote, work) -> list[str]:
-    made = [
-        work.commit({"a": f"{number}\n" * 100, "big": os.urandom(50_000)}, f"Commit {number}") for number in range(4)
-    ]
+    files = [{"a": f"{number}\n" * 100, "big": noise(50_000, seed=number)} for number in range(4)]
+    made = [work.commit(changed, f"Commit {number}") for number, changed in enumerate(files)]
     work.git("push", "-q", remote, "main")
     return made
 

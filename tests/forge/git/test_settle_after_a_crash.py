@@ -1,3 +1,4 @@
+import os
 import subprocess
 
 import psycopg
@@ -9,6 +10,7 @@ from psycopg import sql
 from forge.git import bare
 from forge.git.live import LivePushes, live_push_ids
 from forge.git.receive import repair, settle
+from forge.git.stale_locks import remove_stale_locks
 from forge.models import ZERO_SHA, Push, Repository
 from tests.forge.git.conftest import PASSWORD
 from tests.forge.git.slow_git import SlowGit
@@ -85,8 +87,8 @@ def test_a_server_killed_between_git_and_the_database_settles_the_push_at_its_ne
     assert bare.ref_sha(repository, "refs/heads/main") == work.git("rev-parse", "HEAD")
     forge.kill()
     slow.release()
-    git.wait(20)
-    assert client.wait(20) != 0
+    git.wait(60)
+    assert client.wait(60) != 0
     assert states() == ["recorded"] and not OrmQ.objects.exists()
 
     forge.start()
@@ -106,7 +108,7 @@ def test_a_git_that_outlives_its_server_is_waited_for(forges, repository, pushin
     # The ref is not moved yet, and yet it will be: whoever judged now would lose the push.
     assert states() == ["recorded"] and bare.is_empty(repository)
     slow.release()
-    git.wait(20)
+    git.wait(60)
     assert not bare.is_empty(repository)
     assert repair() == 1 and states() == ["settled"] and OrmQ.objects.count() == 1
 
@@ -118,7 +120,7 @@ def test_a_push_whose_git_died_with_the_server_is_refused(forges, repository, pu
     git = slow.await_stop()
     forge.kill()
     git.kill()
-    git.wait(20)
+    git.wait(60)
     forge.start()
     assert states() == ["refused"] and not OrmQ.objects.exists() and bare.is_empty(repository)
 
@@ -271,3 +273,75 @@ def test_a_repository_that_cannot_be_read_keeps_its_rows_and_stops_no_other(fill
     broken = Repository.objects.create(owner=alice, name="broken")
     Push.objects.create(repository=broken, ref="refs/heads/main", before=ZERO_SHA, after=tip)
     assert repair() == 1 and states() == ["settled", "recorded"]
+
+
+LOCKS = ["refs/heads/main.lock", "packed-refs.lock"]
+
+
+def left_locked(repository: Repository) -> list[str]:
+    return [name for name in LOCKS if (repository.path / name).exists()]
+
+
+def lock_refs(repository: Repository) -> None:
+    """As a git does that is killed before it has moved the ref."""
+    for name in LOCKS:
+        path = repository.path / name
+        path.touch()
+        os.utime(path, (path.stat().st_mtime - 5,) * 2)
+
+
+def test_the_locks_of_a_git_killed_with_its_server_hinder_no_later_push(forges, filled, recorded, work):
+    tip = work.commit({"b": "1"})
+    recorded(bare.ref_sha(filled, "refs/heads/main"), tip)
+    lock_refs(filled)
+    assert repair() == 1 and states() == ["refused"]
+    assert left_locked(filled) == []
+    done = work.attempt("push", forges().address("alice/widget", "alice", PASSWORD), "main")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_locks_of_a_git_killed_alone_hinder_no_later_push(forges, repository, pushing, tmp_path, work):
+    slow = SlowGit(tmp_path / "bin", "before_git")
+    forge = forges(PATH=slow.path)
+    client = pushing(forge)
+    git = slow.await_stop()
+    lock_refs(repository)
+    git.kill()
+    assert client.wait(60) != 0
+    assert states() == ["refused"] and left_locked(repository) == []
+
+
+def test_the_locks_of_a_living_push_are_left_alone(filled, recorded, work):
+    tip = work.git("rev-parse", "HEAD")
+    recorded(ZERO_SHA, tip)
+    same, other = recorded(tip, "1" * 40), recorded(ZERO_SHA, tip, ref="refs/heads/other")
+    lock_refs(filled)
+    with LivePushes() as live:
+        live.list([same.pk, other.pk])
+        repair()
+        assert left_locked(filled) == LOCKS
+    with LivePushes() as live:
+        live.list([other.pk])
+        repair()
+        assert left_locked(filled) == ["packed-refs.lock"]
+
+
+def test_the_locks_of_a_living_push_outlive_another_whose_git_was_killed(filled, recorded, work):
+    tip = work.git("rev-parse", "HEAD")
+    mine, other = recorded(tip, "1" * 40), recorded(tip, "2" * 40)
+    lock_refs(filled)
+    with LivePushes() as live:
+        live.list([other.pk])
+        settle(repository=filled, push_ids=[mine.pk], outcomes={})
+        assert left_locked(filled) == LOCKS
+    settle(repository=filled, push_ids=[other.pk], outcomes={})
+    assert left_locked(filled) == []
+
+
+def test_a_lock_made_after_the_look_at_the_living_is_left_alone(filled):
+    lock_refs(filled)
+    before = (filled.path / LOCKS[0]).stat().st_mtime
+    remove_stale_locks(filled, ["refs/heads/main"], before=before)
+    assert left_locked(filled) == LOCKS
+    remove_stale_locks(filled, ["refs/heads/main"], before=before + 1)
+    assert left_locked(filled) == LOCKS[1:]

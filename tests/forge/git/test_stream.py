@@ -20,7 +20,7 @@ from forge.models import ZERO_SHA, Push
 from tests.forge.git.conftest import PASSWORD
 from tests.forge.git.slow_git import SlowGit
 from tests.forge.git.wire import PUSH_TYPE, basic, post, push_request
-from tests.forge.git.worktree import WorkTree, environment
+from tests.forge.git.worktree import WorkTree, environment, noise
 
 MIB = 2**20
 
@@ -30,7 +30,7 @@ def _gits_of(forge) -> list[psutil.Process]:
     return [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
-def _until(condition, seconds=30):
+def _until(condition, seconds=60):
     """Wait for what another process does."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -53,7 +53,7 @@ def _peak(forge) -> int:
 @pytest.fixture
 def large(work) -> WorkTree:
     work.git("config", "core.compression", "0")  # the numbers are random, and nobody needs to try
-    work.commit({"large.bin": os.urandom(200 * MIB)})
+    work.commit({"large.bin": noise(200 * MIB)})
     return work
 
 
@@ -80,7 +80,7 @@ def test_a_client_that_reads_slowly_holds_gits_output_back(forges, repository, w
     """The server stops reading from git instead of keeping what the client does not take."""
     forge = forges()
     work.git("config", "core.compression", "0")
-    work.commit({"large.bin": os.urandom(50 * MIB)})
+    work.commit({"large.bin": noise(50 * MIB)})
     work.git("push", "-q", str(repository.path), "main")
     wants = f"0032want {work.git('rev-parse', 'HEAD')}\n00000009done\n".encode()
     head = (
@@ -107,7 +107,7 @@ def test_a_fetching_client_that_leaves_takes_its_git_with_it(forges, repository,
     )
     git = slow.await_stop()
     _kill(client)
-    git.wait(20)
+    git.wait(60)
     _until(lambda: not _gits_of(forge))
 
 
@@ -147,17 +147,17 @@ def test_a_push_goes_on_when_its_client_leaves_after_sending_all(forges, reposit
 
 def test_git_is_ended_at_its_deadline_and_the_person_is_told(forges, repository, work, tmp_path):
     slow = SlowGit(tmp_path / "bin", "before_git")
-    forge = forges(PATH=slow.path, FORGE_GIT_TIMEOUT="1")
+    forge = forges(PATH=slow.path, FORGE_GIT_TIMEOUT="5")
     work.commit({"a": "1"})
     done = work.attempt("push", forge.address("alice/widget", "alice", PASSWORD), "main")
-    assert done.returncode != 0 and "The push took longer than 1 s and was ended." in done.stderr
+    assert done.returncode != 0 and "The push took longer than 5 s and was ended." in done.stderr
     assert Push.objects.get().state == "refused" and bare.is_empty(repository)
     _until(lambda: not _gits_of(forge))
 
 
 def test_a_push_over_the_limit_is_refused_by_git_with_the_reason(forges, repository, work):
     forge = forges(FORGE_MAX_PUSH_BYTES=str(MIB))
-    work.commit({"a": os.urandom(3 * MIB)})
+    work.commit({"a": noise(3 * MIB)})
     done = work.attempt("push", forge.address("alice/widget", "alice", PASSWORD), "main")
     assert done.returncode == 1 and "pack exceeds maximum allowed size" in done.stderr
     assert "remote: This push is larger than 1,048,576 bytes, which is the limit here." in done.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 PERSON = {
@@ -13,6 +15,8 @@ PERSON = {
     "GIT_COMMITTER_NAME": "Alice",
     "GIT_COMMITTER_EMAIL": "alice@example.org",
 }
+# Of the first commit; each next one is a second younger. The same commits have the same SHAs in every test session.
+FIRST_COMMIT = 1_767_225_600
 
 
 def environment() -> dict[str, str]:
@@ -27,9 +31,15 @@ def environment() -> dict[str, str]:
     }
 
 
+def noise(size: int, *, seed: int = 0) -> bytes:
+    """Bytes that nobody can compress, the same ones every time."""
+    return random.Random(seed).randbytes(size)
+
+
 class WorkTree:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._seconds = count(FIRST_COMMIT)
         folder.mkdir(parents=True, exist_ok=True)
 
     def git(self, *arguments: str, check: bool = True, stdin: bytes | None = None, **variables: str) -> str:
@@ -43,12 +53,16 @@ class WorkTree:
         return subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
-            env=environment() | variables,
+            env=environment() | self._next_second() | variables,
             input=None if stdin is None else stdin.decode(),
             capture_output=True,
             text=True,
             timeout=180,
         )
+
+    def _next_second(self) -> dict[str, str]:
+        now = f"{next(self._seconds)} +0000"
+        return {"GIT_AUTHOR_DATE": now, "GIT_COMMITTER_DATE": now}
 
     def start(self, branch: str = "main") -> WorkTree:
         self.git("init", "-q", f"--initial-branch={branch}")

@@ -66,10 +66,10 @@ def test_relative_links_are_taken_from_the_base_and_others_left_alone():
 
 @pytest.mark.parametrize("bad", ["[", "![", "<div>", "*a ", "> ", "`", "|a", "a\n", "&", "- ", "<!--", "\\"])
 def test_text_made_to_be_slow_is_bounded(bad):
-    begun = time.process_time()
+    begun = time.thread_time()
     render(bad * (4 * MAX_CHARACTERS // len(bad)))
     render(bad * (MAX_SIGNS // 2))
-    assert time.process_time() - begun < 5
+    assert time.thread_time() - begun < 10
 
 
 def test_a_long_text_is_cut_and_says_so():

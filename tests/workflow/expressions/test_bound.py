@@ -34,7 +34,7 @@ PLAIN_JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(source=EXPRESSIONS, value=JSON)
 def test_no_input_raises_anything_but_an_expression_error(source: str, value: object) -> None:
     contexts = {"github": value, "env": {"a": value}, "a": [value, {"a": "text"}]}
@@ -55,7 +55,7 @@ def test_no_input_raises_anything_but_an_expression_error(source: str, value: ob
         assert 0 <= offset <= len(source)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(value=PLAIN_JSON)
 def test_json_that_was_written_reads_back_the_same(value: object) -> None:
     assert evaluate("fromJSON(toJSON(a))", {"a": value}) == value
@@ -83,13 +83,13 @@ def test_deep_and_long_input_is_answered_quickly(source: str) -> None:
     for _ in range(50_000):
         deep = [deep]
     contexts = {"a": "[" * 100_000, "b": deep, "c": [[[[1] * 20] * 20] * 20] * 20}
-    start = time.perf_counter()
+    start = time.thread_time()
 
     try:
         evaluate(source, contexts)
     except ExpressionError as error:
         assert len(str(error)) < 50_000
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 10
 
     while deep:  # Python itself cannot free this depth at once
         deep = deep.pop()
@@ -172,11 +172,11 @@ def test_searching_long_values_again_and_again_is_bounded(part: str) -> None:
         "keys": {f"k{number}": number for number in range(50_000)},
     }
     source = " || ".join([part] * (20_000 // (len(part) + 4)))
-    start = time.perf_counter()
+    start = time.thread_time()
 
     with pytest.raises(ExpressionError, match="maximum allowed memory size was exceeded"):
         render(f"${{{{ {source} }}}}", {"a": values})
-    assert time.perf_counter() - start < 20
+    assert time.thread_time() - start < 60
 
 
 @pytest.mark.parametrize("wanted", ["x", "X", "1", "", "é", None, True, 1, 0])
