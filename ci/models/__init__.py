@@ -1,5 +1,8 @@
 """Tables, choices, constraints and read-only properties. Nothing here writes: ci.lifecycle does."""
 
+from ci.models.artifact import Artifact, ArtifactFile, StoragePolicy
+from ci.models.blob import Blob, BlobPart
+from ci.models.cache import CacheEntry
 from ci.models.choices import (
     ACTIVE_STATES,
     IN_TURN,
@@ -30,6 +33,11 @@ __all__ = [
     "ACTIVE_STATES",
     "IN_TURN",
     "TERMINAL_PHASES",
+    "Artifact",
+    "ArtifactFile",
+    "Blob",
+    "BlobPart",
+    "CacheEntry",
     "CancelReason",
     "Conclusion",
     "ConcurrencyGroup",
@@ -62,6 +70,7 @@ __all__ = [
     "SigningKey",
     "Step",
     "StepState",
+    "StoragePolicy",
     "Variable",
     "Workflow",
 ]
