@@ -17,9 +17,7 @@ class CacheEntry(models.Model):
 
     repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="cache_entries")
     job = models.ForeignKey(Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    ref = models.CharField(
-        max_length=1024, help_text="Runs of this ref see it, and where it is the default branch all."
-    )
+    ref = models.CharField(max_length=1024, help_text="Whose runs see it; of the default branch, all.")
     key = models.CharField(max_length=512)
     version = models.CharField(max_length=100, help_text="Made by the client of paths and compression.")
     blob = models.OneToOneField(Blob, on_delete=models.PROTECT, related_name="cache_entry")
