@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
             name='CacheEntry',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('ref', models.CharField(help_text='Runs of this ref see it, and where it is the default branch all.', max_length=1024)),
+                ('ref', models.CharField(help_text='Whose runs see it; of the default branch, all.', max_length=1024)),
                 ('key', models.CharField(max_length=512)),
                 ('version', models.CharField(help_text='Made by the client of paths and compression.', max_length=100)),
                 ('size', models.PositiveBigIntegerField(default=0, help_text='Bytes, once finalized.')),
