@@ -12,6 +12,8 @@ handler500 = "forge.web.unavailable.answer"
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    # Before the API of this server: some of these addresses lie below it.
+    path("", include("ci.interop.urls")),
     path("api/", include("ci.api.urls")),
     path("metrics", include("ci.api.metrics")),
     # Browsers ask for it beside whatever is no page of ours: a badge, a raw file, an answer of the API.

@@ -36,6 +36,12 @@ class Conflict(LifecycleError):
     code = "conflict"
 
 
+class AlreadyExists(Conflict):
+    """Something finished has this name, or somebody else is making it; it is not replaced."""
+
+    code = "already_exists"
+
+
 class InvalidInput(LifecycleError):
     """`errors` maps a field to what is wrong with it; the field "" stands for all of them together."""
 

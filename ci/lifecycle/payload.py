@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from ci.lifecycle import contexts, id_tokens, job_workflow
+from ci.lifecycle import contexts, id_tokens, job_workflow, runtime_tokens
 from ci.lifecycle.scopes import by_key, results
 from ci.models import Job, Log
 
@@ -19,7 +19,8 @@ def build(job: Job, token: str) -> dict[str, Any]:
     secrets = {**contexts.secrets(job, token=token), "GITHUB_TOKEN": token}
     called = job.parent.definition["called"] if job.parent is not None else None
     asking = id_tokens.request_of(job)
-    masks = {*secrets.values(), asking.token if asking else ""} - {""}
+    runtime = _runtime(job)
+    masks = {*secrets.values(), asking.token if asking else "", runtime["token"]} - {""}
     log = Log.objects.filter(job=job).first()
     return {
         "job": {
@@ -53,5 +54,17 @@ def build(job: Job, token: str) -> dict[str, Any]:
         },
         "actions_sources": settings.ACTIONS_SOURCES,
         "id_token": {"request_url": asking.url, "request_token": asking.token} if asking else None,
+        "runtime": runtime,
         "masks": sorted(masks),
+    }
+
+
+def _runtime(job: Job) -> dict[str, str]:
+    """Where and with which token its actions keep artifacts and caches."""
+    urls = runtime_tokens.urls()
+    return {
+        "token": runtime_tokens.issue(job),
+        "runtime_url": urls.runtime,
+        "results_url": urls.results,
+        "cache_url": urls.cache,
     }

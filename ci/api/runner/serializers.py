@@ -180,6 +180,13 @@ class IdTokenRequest(serializers.Serializer[Any]):
     request_token = serializers.CharField()
 
 
+class Runtime(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="ACTIONS_RUNTIME_TOKEN: for artifacts and caches; it dies with the job.")
+    runtime_url = serializers.URLField(help_text="ACTIONS_RUNTIME_URL")
+    results_url = serializers.URLField(help_text="ACTIONS_RESULTS_URL")
+    cache_url = serializers.URLField(help_text="ACTIONS_CACHE_URL")
+
+
 class FetchResponse(serializers.Serializer[Any]):
     """Documentation only: the lifecycle's payload is sent as it is."""
 
@@ -192,4 +199,5 @@ class FetchResponse(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Of a job with `id-token: write`: what its programs see as ACTIONS_ID_TOKEN_REQUEST_….",
     )
+    runtime = Runtime()
     masks = serializers.ListField(child=serializers.CharField(), help_text="Values never to be written to the log.")

@@ -15,7 +15,7 @@ def test_it_gets_the_job_with_all_a_runner_needs(playground, runner_token):
     response = fetch(runner_token)
     assert response.status_code == 200
     payload = response.json()
-    keys = {"job", "workflow", "definition", "contexts", "actions_sources", "id_token", "masks"}
+    keys = {"job", "workflow", "definition", "contexts", "actions_sources", "id_token", "runtime", "masks"}
     assert set(payload) == keys
     job = payload["job"]
     assert (job["name"], job["run_id"], job["assignment"], job["log_offset"]) == ("build", run.pk, 1, 0)

@@ -1,0 +1,14 @@
+"""Which addresses are known to runners and clients that exist already? Those that are plain Django views."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from ci.interop import twirp
+
+# By name; each module of a service brings its table of methods.
+SERVICES: twirp.Services = {}
+
+urlpatterns = [
+    path(f"twirp/{twirp.PACKAGE}.<str:service>/<str:method>", twirp.view(SERVICES)),
+]
