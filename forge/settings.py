@@ -145,6 +145,11 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": DATA_DIR / "blobs"}},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+# One block of an upload, and all of one artifact or cache, in bytes.
+BLOB_PART_BYTES = env.int("FORGE_BLOB_PART_BYTES", default=256 * 1024**2)
+BLOB_BYTES = env.int("FORGE_ARTIFACT_BYTES", default=10 * 1024**3)
+# So many uploads, and so many downloads, at once in each server process.
+BLOB_TRANSFERS = env.int("FORGE_BLOB_TRANSFERS", default=128)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # one log batch of the runner API at its limit
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 

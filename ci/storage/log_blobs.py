@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 from typing import IO, NamedTuple
 
-from django.core.files.base import File
 from django.core.files.storage import default_storage
 
 from ci.storage.log_lines import compress, decompress
@@ -64,23 +62,6 @@ def _regroup(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
                 lines, size = [], 0
     if lines:
         yield lines
-
-
-def save(name: str, source: IO[bytes]) -> str:
-    """Store under `name` and force it to the disk, as rows will be deleted for it; the name it got."""
-    stored = default_storage.save(name, File(source))
-    try:
-        path = default_storage.path(stored)
-    except NotImplementedError:
-        return stored  # not a file system: saved means stored
-    folders = PurePath(stored).parents  # up to the storage's own: any of them may be new
-    for flushed in (path, *(default_storage.path(str(folder)) for folder in folders)):
-        descriptor = os.open(flushed, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    return stored
 
 
 def read(name: str, *, first_line: int) -> Iterator[tuple[int, bytes]]:

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from ci.models import Log, LogChunk
-from ci.storage import log_blobs
+from ci.storage import files, log_blobs
 from ci.storage.log_lines import LogLine, compress, decode_lines, decompress, encode_line, texts_only
 
 __all__ = [
@@ -260,7 +260,7 @@ def merge(job_id: int) -> None:
         if written != log.lines:
             return  # another merge was faster and has taken the rows; its file is the recorded one
         target.seek(0)
-        stored = log_blobs.save(name, target)
+        stored = files.save(name, target)
     with transaction.atomic():
         mine = Log.objects.filter(pk=job_id, blob=name + _UNFINISHED).update(blob=stored)
         if mine:

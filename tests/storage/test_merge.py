@@ -87,7 +87,7 @@ def test_a_kill_after_the_name_was_recorded_loses_nothing(job_id, blobs, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(log_blobs, "save", die)
+        patch.setattr(logs.files, "save", die)
         logs.merge(job_id)
     (half,) = files(blobs)
     half.write_bytes(b"half")
@@ -125,7 +125,7 @@ def test_a_full_disk_leaves_the_rows(job_id, blobs, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(log_blobs, "save", full)
+        patch.setattr(logs.files, "save", full)
         logs.merge(job_id)
     assert texts(job_id) == expected
     logs.merge(job_id)
