@@ -150,6 +150,8 @@ BLOB_PART_BYTES = env.int("FORGE_BLOB_PART_BYTES", default=256 * 1024**2)
 BLOB_BYTES = env.int("FORGE_ARTIFACT_BYTES", default=10 * 1024**3)
 # So many uploads, and so many downloads, at once in each server process.
 BLOB_TRANSFERS = env.int("FORGE_BLOB_TRANSFERS", default=128)
+# How long artifacts are kept where neither their repository nor, up to that, their workflow says so.
+ARTIFACT_DAYS = env.int("FORGE_ARTIFACT_DAYS", default=90)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # one log batch of the runner API at its limit
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 

@@ -32,7 +32,6 @@ STATUSES = {
     "bad_route": 404,
     "not_found": 404,
     "already_exists": 409,
-    "aborted": 409,
     "failed_precondition": 412,
     "resource_exhausted": 429,
     "internal": 500,
@@ -45,7 +44,7 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (lifecycle.NotFound, "not_found"),
     (lifecycle.AlreadyExists, "already_exists"),
     (lifecycle.JobEnded, "failed_precondition"),
-    (lifecycle.Conflict, "aborted"),
+    (lifecycle.Conflict, "failed_precondition"),
     (lifecycle.InvalidInput, "invalid_argument"),
     (Malformed, "malformed"),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ci.interop import twirp
+from ci.interop import artifacts_v4, twirp
 
 # By name; each module of a service brings its table of methods.
-SERVICES: twirp.Services = {}
+SERVICES: twirp.Services = {
+    "ArtifactService": artifacts_v4.METHODS,
+}
 
 urlpatterns = [
     path(f"twirp/{twirp.PACKAGE}.<str:service>/<str:method>", twirp.view(SERVICES)),

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from ci.lifecycle.encryption import decrypt
 from ci.lifecycle.scopes import by_key, results
+from ci.lifecycle.storage_policies import artifact_days
 from ci.models import Conclusion, Environment, Job, Run, Secret, Variable
 from ci.workflow import needs as needs_rules
 from ci.workflow.calls import call_secrets
@@ -46,7 +47,7 @@ def github(run: Run) -> dict[str, Any]:
         "repository_owner": owner.username,
         "repository_owner_id": str(owner.pk),
         "repositoryUrl": f"{server}/{repository}.git",
-        "retention_days": "90",
+        "retention_days": str(artifact_days(repository)),
         "run_attempt": str(run.attempt),
         "run_id": str(run.pk),
         "run_number": str(run.number),

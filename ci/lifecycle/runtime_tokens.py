@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from ci.lifecycle.errors import JobEnded, Unauthenticated
+from ci.lifecycle.transitions.guard import lock_job
 from ci.models import ACTIVE_STATES, Job
 
 ALGORITHM = "HS256"
@@ -67,13 +68,29 @@ def job_of(token: str) -> Job:
     """
     said = _read(token)
     job = Job.objects.select_related("run__repository__owner").filter(pk=said["JobID"]).first()
-    if job is None or job.assignment != said["assignment"]:
+    if job is None:
+        raise Unauthenticated()
+    _check_active(job, said["assignment"])
+    return job
+
+
+def lock_caller(job: Job) -> Job:
+    """The job that `job_of` found, locked with its run, if it is active in that very assignment still.
+
+    Raises NotFound, Unauthenticated, JobEnded.
+    """
+    _, locked = lock_job(job.pk)
+    _check_active(locked, job.assignment)
+    return locked
+
+
+def _check_active(job: Job, assignment: int) -> None:
+    if job.assignment != assignment:
         raise Unauthenticated()
     if job.is_ended:
         raise JobEnded(str(job.conclusion), job.cancel_reason)
     if job.state not in ACTIVE_STATES:  # it waits for a runner again
         raise Unauthenticated()
-    return job
 
 
 def _read(token: str) -> dict[str, Any]:

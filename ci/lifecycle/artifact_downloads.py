@@ -1,0 +1,51 @@
+"""How does whoever may read an artifact get it? By a signed address, or, a folder of files, as a zip made now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.utils import timezone
+
+from ci.lifecycle.artifacts import ZIP
+from ci.lifecycle.errors import LifecycleError
+from ci.models import Artifact
+from ci.storage import signed_urls
+from ci.storage.folder_zips import zipped
+
+# What clients have said of a zip: those before version 6 say "zip".
+_ZIPS = ("", "zip", ZIP, "application/x-zip-compressed", "application/zip-compressed")
+
+
+class Expired(LifecycleError):
+    code = "expired"
+
+    def __init__(self) -> None:
+        super().__init__("This artifact has expired: its bytes are gone. Run the workflow again to make a new one.")
+
+
+def is_folder(artifact: Artifact) -> bool:
+    """Whether it is of protocol v3: there is no address of it as a whole, `folder_zip` makes a zip."""
+    return artifact.blob_id is None
+
+
+def filename(artifact: Artifact) -> str:
+    """Under which name it is saved."""
+    kind = artifact.blob.content_type.lower() if artifact.blob is not None else ZIP
+    if kind not in _ZIPS or artifact.name.lower().endswith(".zip"):
+        return artifact.name
+    return f"{artifact.name}.zip"
+
+
+def address(artifact: Artifact) -> str:
+    """Where it can be downloaded without further proof, for ten minutes. Raises Expired."""
+    if artifact.blob is None or artifact.expires_at <= timezone.now():
+        raise Expired
+    return signed_urls.download_url(artifact.blob, filename=filename(artifact))
+
+
+def folder_zip(artifact: Artifact) -> Iterator[bytes]:
+    """The files of an artifact of protocol v3 as one zip. Raises Expired."""
+    if artifact.expires_at <= timezone.now():
+        raise Expired
+    files = artifact.files.filter(blob__committed_at__isnull=False).select_related("blob").order_by("path")
+    return zipped([(file.path, file.blob) for file in files])
