@@ -13,6 +13,8 @@ from a2wsgi import WSGIMiddleware
 from forge.wsgi import application as django  # isort: skip - what follows reads settings and models
 
 from ci.api import waiting
+from ci.interop import cache_uploads
+from ci.interop import blobs
 from forge.git import http as git
 from forge.git.database import in_database
 from forge.git.receive import settle_recorded_pushes
@@ -34,8 +36,12 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         await _pages(scope, receive, send)  # which closes it
     elif git.is_git(scope["path"]):
         await git.application(scope, receive, send)
+    elif blobs.is_blob(scope["path"]):
+        await blobs.application(scope, receive, send)
     elif _WAITING.fullmatch(scope["path"]):
         await waiting.application(scope, receive, send)
+    elif cache_uploads.is_upload(scope):
+        await cache_uploads.application(scope, receive, send)
     else:
         found = await prepared(scope, receive, send)
         if found is not None:

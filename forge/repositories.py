@@ -24,7 +24,7 @@ RESERVED_OWNERS = frozenset(
     [
         *(".", "..", "favicon.ico"),
         *("admin", "api", "static", "login", "logout", "new", "settings", "runners"),
-        *("accounts", "media", "actions", "health", "metrics", "twirp"),
+        *("accounts", "media", "actions", "health", "metrics", "twirp", "_blobs"),
     ]
 )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["BadBody", "ClientGone", "ContentRange", "content_range", "declared_length", "headers_of", "read", "spool"]
 
 # In memory up to this; written in pieces of it, each in a thread.
-_IN_MEMORY = 512 * 1024
+_IN_MEMORY = 256 * 1024
 # Beyond the limit a body is read on this far, for most clients hear an answer only when they have sent all.
 _OVERSHOOT = 64 * 1024 * 1024
 _LENGTH = re.compile(r"[0-9]{1,18}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from ci.lifecycle import pushes, transitions, workflow_runs
-from ci.storage import log_orphans, logs
+from ci.storage import blob_orphans, log_orphans, logs
 
 
 def plan_push(push_id: int) -> None:
@@ -24,6 +26,11 @@ def break_circle(group_id: int) -> None:
 
 def remove_orphaned_logs() -> None:
     log_orphans.remove_orphans()
+
+
+def remove_orphaned_blobs() -> None:
+    blob_orphans.remove_orphans()
+    blob_orphans.remove_orphaned_files(turn=timezone.now().hour)
 
 
 def merge_log(job_id: int) -> None:

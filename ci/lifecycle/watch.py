@@ -20,6 +20,7 @@ LEADER_LOCK = 0x466F726765
 LONGEST_SLEEP_SECONDS = 10.0
 BACKSTOP = timedelta(seconds=30)
 TIDY = timedelta(days=1)
+TIDY_BLOBS = timedelta(hours=1)
 
 
 class Watch:
@@ -41,6 +42,7 @@ class Watch:
         # Until now perhaps nobody could reach the server or its database: whoever is alive gets the time to say so.
         self._losing_from = timezone.now() + timedelta(seconds=settings.HEARTBEAT_SECONDS)
         last_backstop, last_tidy = timezone.now() - BACKSTOP, timezone.now() - TIDY
+        last_tidy_blobs = timezone.now() - TIDY_BLOBS
         while not self._leading.stopped.is_set():
             close_old_connections()
             sweeps.sweep(losing_from=self._losing_from)
@@ -51,6 +53,9 @@ class Watch:
             if timezone.now() - last_tidy >= TIDY:
                 async_task("ci.lifecycle.tasks.remove_orphaned_logs")
                 last_tidy = timezone.now()
+            if timezone.now() - last_tidy_blobs >= TIDY_BLOBS:
+                async_task("ci.lifecycle.tasks.remove_orphaned_blobs")
+                last_tidy_blobs = timezone.now()
             self._leading.hear(session, self._longest_sleep())
 
     def _longest_sleep(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import BinaryIO, NamedTuple
 
@@ -204,7 +204,7 @@ class _Stretch(NamedTuple):
     end: int
 
 
-def read(blob: Blob, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+def read(blob: Blob, *, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
     """The bytes from `start` to before `end` in pieces of at most 256 KiB; of the database, nothing while iterating.
 
     Raises BlobMissing where it is gone or not committed; BlobLost, while iterating, where the storage lost bytes.
@@ -225,7 +225,7 @@ def _stretches(parts: Iterable[tuple[str, int]], start: int, end: int) -> Iterat
         begin += size
 
 
-def _pieces(stretches: list[_Stretch]) -> Iterator[bytes]:
+def _pieces(stretches: list[_Stretch]) -> Generator[bytes, None, None]:
     for stretch in stretches:
         try:
             yield from files.pieces(stretch.file, start=stretch.start, end=stretch.end)
