@@ -13,8 +13,7 @@ from a2wsgi import WSGIMiddleware
 from forge.wsgi import application as django  # isort: skip - what follows reads settings and models
 
 from ci.api import waiting
-from ci.interop import cache_uploads
-from ci.interop import blobs
+from ci.interop import blobs, cache_uploads
 from forge.git import http as git
 from forge.git.database import in_database
 from forge.git.receive import settle_recorded_pushes
