@@ -152,6 +152,10 @@ BLOB_BYTES = env.int("FORGE_ARTIFACT_BYTES", default=10 * 1024**3)
 BLOB_TRANSFERS = env.int("FORGE_BLOB_TRANSFERS", default=128)
 # How long artifacts are kept where neither their repository nor, up to that, their workflow says so.
 ARTIFACT_DAYS = env.int("FORGE_ARTIFACT_DAYS", default=90)
+# What the caches of one repository may take together, in bytes, where it has no quota of its own; and how long a cache
+# stays that nobody uses.
+CACHE_BYTES = env.int("FORGE_CACHE_BYTES", default=10 * 1024**3)
+CACHE_DAYS = env.int("FORGE_CACHE_DAYS", default=7)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # one log batch of the runner API at its limit
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 

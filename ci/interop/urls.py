@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ci.interop import artifacts_v4, twirp
+from ci.interop import artifacts_v4, caches_v1, caches_v2, twirp
 
 # By name; each module of a service brings its table of methods.
 SERVICES: twirp.Services = {
     "ArtifactService": artifacts_v4.METHODS,
+    "CacheService": caches_v2.METHODS,
 }
 
 urlpatterns = [
     path(f"twirp/{twirp.PACKAGE}.<str:service>/<str:method>", twirp.view(SERVICES)),
+    *caches_v1.urlpatterns,
 ]
