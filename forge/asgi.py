@@ -14,6 +14,7 @@ from forge.wsgi import application as django  # isort: skip - what follows reads
 
 from ci.api import waiting
 from ci.interop import blobs, cache_uploads
+from ci.waiting import process
 from forge.git import http as git
 from forge.git.database import in_database
 from forge.git.receive import settle_recorded_pushes
@@ -55,13 +56,13 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
             with contextlib.suppress(Exception):
-                await waiting.shutdown()
+                await process.shutdown()
             await send({"type": "lifespan.shutdown.complete"})
             return
 
 
 async def _start() -> None:
-    await waiting.startup()
+    await process.startup()
     try:
         await asyncio.wait_for(in_database(settle_recorded_pushes), _REPAIR_SECONDS)
     except TimeoutError:

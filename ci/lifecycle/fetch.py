@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
@@ -14,9 +15,12 @@ from ci.lifecycle import payload
 from ci.lifecycle.errors import NotFound, Unauthenticated
 from ci.lifecycle.transitions import Assignment, came_up, claim, fail_unpreparable, repeat_claim
 from ci.lifecycle.transitions.guard import guarded
-from ci.models import Runner
+from ci.models import Job, Runner
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
+# What a runner is told of its job, and the job's token in plain: each protocol has its own words for it.
+Build = Callable[[Job, str], T]
 
 # One broken job after another must not keep a poll for ever; the next poll goes on.
 MAX_TRIES = 20
@@ -33,10 +37,15 @@ class _Unpreparable(Exception):
 
 def fetch_job(*, runner_id: int, poll_id: str) -> dict[str, Any] | None:
     """The payload of a job for this runner, or None. Raises Unauthenticated when the runner is gone."""
+    return fetch_as(payload.build, runner_id=runner_id, poll_id=poll_id)
+
+
+def fetch_as(build: Build[T], *, runner_id: int, poll_id: str) -> T | None:
+    """As `fetch_job`, in words of another protocol. A job of which `build` raises ends failed; the next is tried."""
     _seen(runner_id)
     for _ in range(MAX_TRIES):
         try:
-            return _fetch(runner_id, poll_id)
+            return _fetch(runner_id, poll_id, build)
         except _Unpreparable as broken:
             fail_unpreparable(job_id=broken.job_id, note=broken.note)
         except NotFound:
@@ -45,16 +54,16 @@ def fetch_job(*, runner_id: int, poll_id: str) -> dict[str, Any] | None:
 
 
 @guarded
-def _fetch(runner_id: int, poll_id: str) -> dict[str, Any] | None:
+def _fetch(runner_id: int, poll_id: str, build: Build[T]) -> T | None:
     # Claim and payload in one transaction: a job whose payload cannot be built has never been assigned.
     assignment = repeat_claim(runner_id=runner_id, poll_id=poll_id) or claim(runner_id=runner_id, poll_id=poll_id)
-    return None if assignment is None else _payload(assignment)
+    return None if assignment is None else _payload(assignment, build)
 
 
-def _payload(assignment: Assignment) -> dict[str, Any]:
+def _payload(assignment: Assignment, build: Build[T]) -> T:
     try:
         with transaction.atomic():
-            return payload.build(assignment.job, assignment.token)
+            return build(assignment.job, assignment.token)
     except (OperationalError, InterfaceError):
         raise  # the database broke off: no fault of the job
     except Exception as error:  # whatever is wrong with this job, the next one is not to blame

@@ -14,6 +14,10 @@ class Log(models.Model):
     job = models.OneToOneField(Job, primary_key=True, on_delete=models.CASCADE, related_name="log")
     lines = models.PositiveIntegerField(default=0)
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes before compression.")
+    base = models.PositiveIntegerField(
+        default=0,
+        help_text="Where the current assignment's lines begin: what is before is of runners that had it first.",
+    )
     sealed_at = models.DateTimeField(null=True, blank=True)
     blob = models.CharField(max_length=255, blank=True)
 

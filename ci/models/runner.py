@@ -64,6 +64,9 @@ class Runner(Scoped):
     os = models.CharField(max_length=50, blank=True)
     arch = models.CharField(max_length=50, blank=True)
     token_hash = models.CharField(max_length=64, unique=True, null=True, editable=False)
+    uuid = models.UUIDField(
+        unique=True, null=True, blank=True, editable=False, help_text="Of a runner of Forgejo or Gitea: its name to us."
+    )
     phase = models.CharField(max_length=9, choices=RunnerPhase.choices, default=RunnerPhase.PENDING)
     ready = models.BooleanField(default=True)
     reason = models.CharField(max_length=500, blank=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import zstandard
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
 from ci.models import Log, LogChunk
@@ -24,6 +25,8 @@ __all__ = [
     "LogLost",
     "LogSealed",
     "append",
+    "base",
+    "begin_anew",
     "delete",
     "is_sealed",
     "length",
@@ -158,6 +161,19 @@ def _fitting(encoded: list[bytes], free_lines: int, free_bytes: int) -> list[byt
 def length(job_id: int) -> int:
     """The number of lines, which is the offset of the next."""
     return Log.objects.filter(pk=job_id).values_list("lines", flat=True).first() or 0
+
+
+def base(job_id: int) -> int:
+    """The number of the first line of the current assignment."""
+    return Log.objects.filter(pk=job_id).values_list("base", flat=True).first() or 0
+
+
+def begin_anew(job_id: int) -> None:
+    """The job goes to another runner, which writes below what there is, also where the one before had closed the log.
+
+    In the caller's transaction, which holds the job's lock: no line comes in between.
+    """
+    Log.objects.filter(pk=job_id).update(base=F("lines"), sealed_at=None)
 
 
 def is_sealed(job_id: int) -> bool:

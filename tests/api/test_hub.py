@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci.api.hub import MOST_PASSES, Hub, Target, Waiter
+from ci.waiting.hub import MOST_PASSES, Hub, Target, Waiter
 
 LINUX, GPU = 1, 2
 OURS, THEIRS = {"repository": 7, "owner": 70}, {"repository": 8, "owner": 80}

@@ -30,11 +30,11 @@ STRICT = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
 SHOW = """
 import asyncio, json, psycopg
 from django.db import connection
-from ci.api import waiting
+from ci.waiting import process
 from ci.lifecycle import watch
 
 async def hub():
-    return waiting._current().hub._parameters
+    return process.current().hub._parameters
 
 def shown(session):
     names = ["fsync", "full_page_writes", "synchronous_commit"]

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from ci.api.runner.serializers import HeartbeatResponse
 from ci.lifecycle import fetch as lifecycle_fetch
 from ci.lifecycle import transitions
-from ci.models import Job, JobState, LabelSet
 
 
 def fetch(*, runner_id: int, poll_id: str) -> dict[str, Any] | None:
     """The job's payload, None when no job fits now. Raises Unauthenticated."""
     return lifecycle_fetch.fetch_job(runner_id=runner_id, poll_id=poll_id)
-
-
-def still_queued(label_sets: Collection[int]) -> set[int]:
-    """Of these label sets, the ones that a queued job names."""
-    if not label_sets:
-        return set()
-    queued = Job.objects.filter(label_set=OuterRef("pk"), state=JobState.QUEUED)
-    return set(LabelSet.objects.filter(Exists(queued), pk__in=label_sets).values_list("pk", flat=True))
 
 
 def heartbeat(*, job_id: int, token: str) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from ci.lifecycle.errors import LogLimit, LogOffset, NotFound
-from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.lifecycle.transitions.guard import Proof, check_token, guarded, lock_job
 from ci.lifecycle.transitions.stopping import stop
 from ci.models import CancelReason, Job, JobState
 from ci.storage import logs
 
 
-def append_log(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[str, str]]) -> int:
+def append_log(*, job_id: int, token: Proof, offset: int, lines: Sequence[tuple[str, str]]) -> int:
     """Add lines from `offset` on; returns the offset of the line after the last.
 
     Repeats are clamped. Raises NotFound, Unauthenticated, LogOffset (a hole), LogLimit (full or sealed; what fitted is
@@ -27,7 +27,7 @@ def append_log(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[st
 
 
 @guarded
-def _append(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[str, str]]) -> logs.Appended:
+def _append(*, job_id: int, token: Proof, offset: int, lines: Sequence[tuple[str, str]]) -> logs.Appended:
     # In an order of its own: the model's joins the run, and would lock it after the job.
     job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).order_by("pk").first()
     if job is None:
@@ -48,7 +48,7 @@ def _append(*, job_id: int, token: str, offset: int, lines: Sequence[tuple[str, 
 
 
 @guarded
-def _stop_at_limit(*, job_id: int, token: str) -> None:
+def _stop_at_limit(*, job_id: int, token: Proof) -> None:
     _, job = lock_job(job_id)
     check_token(job, token)
     if job.state == JobState.RUNNING and not job.cancel_reason:

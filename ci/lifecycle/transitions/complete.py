@@ -8,7 +8,7 @@ from typing import Any
 
 from ci.lifecycle.errors import Conflict, InvalidInput
 from ci.lifecycle.transitions.advance import advance
-from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.lifecycle.transitions.guard import Proof, check_token, guarded, lock_job
 from ci.lifecycle.transitions.moves import end
 from ci.lifecycle.transitions.update_steps import write_steps
 from ci.models import CancelReason, Conclusion, Job, JobState
@@ -29,7 +29,7 @@ class JobEnd:
 def complete(
     *,
     job_id: int,
-    token: str,
+    token: Proof,
     conclusion: str,
     outputs: Mapping[str, str] | None = None,
     steps: Sequence[Mapping[str, Any]] = (),

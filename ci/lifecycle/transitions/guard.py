@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from django.db import connection, transaction
@@ -15,6 +16,18 @@ from forge.tokens import same_token
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The runner that a job was given to, in which assignment: how a runner whose protocol knows no job tokens proves
+    itself, once its own token has been checked."""
+
+    runner_id: int
+    assignment: int
+
+
+Proof = str | Holder
 
 
 def guarded(verb: Callable[P, R]) -> Callable[P, R]:
@@ -96,9 +109,13 @@ def lock_set(set_id: int) -> RunnerSet:
         raise NotFound("There is no such runner set; it may have been deleted.") from None
 
 
-def check_token(job: Job, token: str) -> None:
-    """Under the lock: a token that was replaced between look-up and lock proves nothing any more."""
-    if not same_token(job.token_hash, token):
+def check_token(job: Job, token: Proof) -> None:
+    """Under the lock: a token, or an assignment, that was replaced between look-up and lock proves nothing any more."""
+    if isinstance(token, Holder):
+        holds = (job.runner_id, job.assignment) == (token.runner_id, token.assignment)
+    else:
+        holds = same_token(job.token_hash, token)
+    if not holds:
         raise Unauthenticated()
 
 

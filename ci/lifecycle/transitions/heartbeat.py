@@ -10,7 +10,7 @@ from django.utils import timezone
 from ci.lifecycle import events, measures
 from ci.lifecycle.errors import JobEnded
 from ci.lifecycle.transitions.advance import advance
-from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.lifecycle.transitions.guard import Proof, check_token, guarded, lock_job
 from ci.lifecycle.transitions.moves import move
 from ci.lifecycle.transitions.runner_phase import start_runner
 from ci.models import Heartbeat, Job, JobState, Run
@@ -26,7 +26,7 @@ class HeartbeatAnswer:
 
 
 @guarded
-def heartbeat(*, job_id: int, token: str) -> HeartbeatAnswer:
+def heartbeat(*, job_id: int, token: Proof) -> HeartbeatAnswer:
     """Note that the runner lives. Raises NotFound, Unauthenticated, JobEnded; then nothing is noted."""
     run, job = lock_job(job_id)
     check_token(job, token)

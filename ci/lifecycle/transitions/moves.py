@@ -24,6 +24,7 @@ from ci.models import (
     Step,
     StepState,
 )
+from ci.storage import logs
 from ci.workflow.storable import cleaned
 
 # state -> the states it may be reached from. Whatever is not here is a fault of the server and raises.
@@ -60,6 +61,7 @@ def queue(job: Job, *, kind: str = "queued", detail: str = "") -> None:
     now = timezone.now()
     if job.runner_id is not None:
         Step.objects.filter(job=job).delete()
+        logs.begin_anew(job.pk)
     move(
         job,
         JobState.QUEUED,

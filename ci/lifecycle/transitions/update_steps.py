@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from ci.lifecycle.errors import Conflict, InvalidInput, JobEnded
-from ci.lifecycle.transitions.guard import check_token, guarded, lock_job
+from ci.lifecycle.transitions.guard import Proof, check_token, guarded, lock_job
 from ci.models import Conclusion, Job, JobState, Step, StepState
 
 MAX_STEPS = 1000
@@ -19,7 +19,7 @@ MAX_SUMMARY = 1024 * 1024
 
 
 @guarded
-def update_steps(*, job_id: int, token: str, steps: Sequence[Mapping[str, Any]]) -> None:
+def update_steps(*, job_id: int, token: Proof, steps: Sequence[Mapping[str, Any]]) -> None:
     """Note the steps. Raises NotFound, Unauthenticated, JobEnded, Conflict (not acknowledged yet), InvalidInput."""
     _, job = lock_job(job_id)
     check_token(job, token)
