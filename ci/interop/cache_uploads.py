@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 from django.conf import settings
@@ -20,6 +23,8 @@ from forge.git.bodies import Receive
 from forge.git.responses import Send
 
 _ADDRESS = re.compile(rf"/{BASE}caches/([1-9][0-9]{{0,17}})")
+_QUEUE_SECONDS = 30.0
+_places = asyncio.Semaphore(settings.BLOB_TRANSFERS)
 
 
 def is_upload(scope: dict[str, Any]) -> bool:
@@ -46,10 +51,24 @@ async def _store(scope: dict[str, Any], receive: Receive) -> None:
     blob = await in_database(_reserved, headers.get("authorization"), int(found[1]))
     part = content_range(headers.get("content-range", ""))
     _check_size(part)
-    async with spool(receive, limit=part.end - part.start, headers=headers) as (file, size):
+    async with _place(), spool(receive, limit=part.end - part.start, headers=headers) as (file, size):
         if size != part.end - part.start:
             raise BadBody(400, f"The body has {size} bytes, and its Content-Range {part.end - part.start}.")
         await in_database(blobs.put_part, blob=blob, block_id=blobs.offset_id(part.start), source=file, size=size)
+
+
+@contextlib.asynccontextmanager
+async def _place() -> AsyncIterator[None]:
+    """A place among the uploads that may go on at once. Raises BadBody."""
+    try:
+        async with asyncio.timeout(_QUEUE_SECONDS):
+            await _places.acquire()
+    except TimeoutError:
+        raise BadBody(503, "The forge is busy with other uploads; try again.") from None
+    try:
+        yield
+    finally:
+        _places.release()
 
 
 def _reserved(authorization: str | None, entry_id: int) -> Blob:

@@ -29,12 +29,13 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (blobs.BlobTooLarge, 413, "too_large"),
     (blobs.PutTooSlow, 503, "unavailable"),
 )
+_BODY_CODES = {413: "too_large", 503: "unavailable"}
 
 
 def describe(error: Exception) -> tuple[int, dict[str, Any]]:
     """The status and the JSON of the answer to a call that ended with this error."""
     if isinstance(error, BadBody):
-        return error.status, {"code": "too_large" if error.status == 413 else "invalid", "message": str(error)}
+        return error.status, {"code": _BODY_CODES.get(error.status, "invalid"), "message": str(error)}
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return status, {"code": code, "message": str(error)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from ci.lifecycle import pushes, transitions, workflow_runs
+from ci.lifecycle import caches, pushes, transitions, workflow_runs
 from ci.storage import blob_orphans, log_orphans, logs
 
 
@@ -31,6 +31,10 @@ def remove_orphaned_logs() -> None:
 def remove_orphaned_blobs() -> None:
     blob_orphans.remove_orphans()
     blob_orphans.remove_orphaned_files(turn=timezone.now().hour)
+
+
+def evict_stale_caches() -> None:
+    caches.evict_stale()
 
 
 def merge_log(job_id: int) -> None:
