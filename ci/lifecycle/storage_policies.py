@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django_q.tasks import async_task
 
 from ci.lifecycle import events
 from ci.lifecycle.errors import InvalidInput
@@ -32,12 +33,17 @@ def artifact_days(repository: Repository) -> int:
 def set_policy(
     *, repository: Repository, artifact_days: int | None, cache_bytes: int | None, actor: Any
 ) -> StoragePolicy:
-    """For artifacts and caches made from now on. None: as the instance's settings say. Raises InvalidInput."""
+    """For artifacts made from now on, and for caches soon. None: as the instance's settings say.
+
+    More for caches than these say, only an operator gives. Raises InvalidInput.
+    """
     errors = {}
     if artifact_days is not None and not 1 <= artifact_days <= MAX_ARTIFACT_DAYS:
         errors["artifact_days"] = f"Artifacts are kept for 1 to {MAX_ARTIFACT_DAYS} days."
     if cache_bytes is not None and not 0 <= cache_bytes <= MAX_CACHE_BYTES:
         errors["cache_bytes"] = f"The caches of a repository have 0 to {MAX_CACHE_BYTES} bytes together."
+    elif cache_bytes is not None and cache_bytes > settings.CACHE_BYTES and not _is_operator(actor):
+        errors["cache_bytes"] = f"More than this instance's {settings.CACHE_BYTES} bytes only an operator can give."
     if errors:
         raise InvalidInput(errors)
     with transaction.atomic():
@@ -46,4 +52,9 @@ def set_policy(
         )
         kept = f"artifact_days {artifact_days}, cache_bytes {cache_bytes}"
         events.record("storage_policy_set", actor=actor, detail=f"{repository}: {kept}")
+        async_task("ci.lifecycle.tasks.evict_caches", repository.pk)
     return made
+
+
+def _is_operator(actor: Any) -> bool:
+    return actor is None or bool(actor.is_superuser)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from django.utils import timezone
 
 from ci.lifecycle import caches, pushes, transitions, workflow_runs
+from ci.lifecycle.errors import NotFound
 from ci.storage import blob_orphans, log_orphans, logs
 
 
@@ -31,6 +34,11 @@ def remove_orphaned_logs() -> None:
 def remove_orphaned_blobs() -> None:
     blob_orphans.remove_orphans()
     blob_orphans.remove_orphaned_files(turn=timezone.now().hour)
+
+
+def evict_caches(repository_id: int) -> None:
+    with contextlib.suppress(NotFound):  # deleted meanwhile
+        caches.evict(repository_id)
 
 
 def evict_stale_caches() -> None:
