@@ -13,7 +13,7 @@ from a2wsgi import WSGIMiddleware
 from forge.wsgi import application as django  # isort: skip - what follows reads settings and models
 
 from ci.api import waiting
-from ci.interop import blobs, cache_uploads
+from ci.interop import artifact_file_uploads, blobs, cache_uploads
 from ci.waiting import process
 from forge.git import http as git
 from forge.git.database import in_database
@@ -42,6 +42,8 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         await waiting.application(scope, receive, send)
     elif cache_uploads.is_upload(scope):
         await cache_uploads.application(scope, receive, send)
+    elif artifact_file_uploads.is_upload(scope):
+        await artifact_file_uploads.application(scope, receive, send)
     else:
         found = await prepared(scope, receive, send)
         if found is not None:

@@ -4,17 +4,15 @@ The bytes themselves come by PATCH, which WSGI cannot serve: ci/interop/cache_up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest
 from django.urls import path
-from django.views.decorators.csrf import csrf_exempt
 
 from ci.interop import fields
 from ci.interop.caches_v2 import address
-from ci.interop.rest_errors import describe
-from ci.interop.runtime_calls import body_of, caller
+from ci.interop.rest_views import Answer, view
+from ci.interop.runtime_calls import body_of
 from ci.lifecycle import caches
 from ci.lifecycle.errors import InvalidInput
 from ci.models import CacheEntry, Job
@@ -22,9 +20,6 @@ from ci.models import CacheEntry, Job
 BASE = "api/actions_cache/_apis/artifactcache/"
 # Of a list that clients write to the log.
 _MOST_LISTED = 100
-
-Answer = tuple[int, dict[str, Any] | None]
-Handler = Callable[..., Answer]
 
 
 def look_up(request: HttpRequest, job: Job) -> Answer:
@@ -62,25 +57,6 @@ def commit(request: HttpRequest, job: Job, entry_id: int) -> Answer:
     return 204, None
 
 
-def _view(handlers: Mapping[str, Handler]) -> Callable[..., HttpResponseBase]:
-    @csrf_exempt
-    def call(request: HttpRequest, **names: Any) -> HttpResponseBase:
-        handler = handlers.get(request.method or "")
-        if handler is None:
-            said = {"code": "method_not_allowed", "message": f"Use {' or '.join(handlers)}."}
-            return JsonResponse(said, status=405, headers={"Allow": ", ".join(handlers)})
-        try:
-            status, body = handler(request, caller(request.headers.get("Authorization")), **names)
-        except Exception as error:
-            status, body = describe(error)
-        headers = {"Cache-Control": "no-store"}
-        if body is None:
-            return HttpResponse(status=status, headers=headers)
-        return JsonResponse(body, status=status, headers=headers)
-
-    return call
-
-
 def _shape(entry: CacheEntry) -> dict[str, Any]:
     return {
         "cacheId": entry.pk,
@@ -93,7 +69,7 @@ def _shape(entry: CacheEntry) -> dict[str, Any]:
 
 
 urlpatterns = [
-    path(f"{BASE}cache", _view({"GET": look_up})),
-    path(f"{BASE}caches", _view({"GET": listed, "POST": reserve})),
-    path(f"{BASE}caches/<int:entry_id>", _view({"POST": commit})),
+    path(f"{BASE}cache", view({"GET": look_up})),
+    path(f"{BASE}caches", view({"GET": listed, "POST": reserve})),
+    path(f"{BASE}caches/<int:entry_id>", view({"POST": commit})),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ci.interop import artifacts_v4, caches_v1, caches_v2, twirp
+from ci.interop import artifacts_v3, artifacts_v4, caches_v1, caches_v2, twirp
 
 # By name; each module of a service brings its table of methods.
 SERVICES: twirp.Services = {
@@ -14,5 +14,6 @@ SERVICES: twirp.Services = {
 
 urlpatterns = [
     path(f"twirp/{twirp.PACKAGE}.<str:service>/<str:method>", twirp.view(SERVICES)),
+    *artifacts_v3.urlpatterns,
     *caches_v1.urlpatterns,
 ]

@@ -59,7 +59,7 @@ def create_artifact(
     check_name(name)
     locked = lock_caller(job)
     expiry = expiry_of(locked.run.repository, days=retention_days, at=expires_at)
-    _make_room(locked, name)
+    make_room(locked, name)
     return Artifact.objects.create(
         run=locked.run,
         attempt=locked.attempt,
@@ -152,8 +152,11 @@ def no_artifact() -> NotFound:
     return NotFound("There is no such artifact; it may have expired or been deleted.")
 
 
-def _make_room(job: Job, name: str) -> None:
-    """Raises AlreadyExists, Conflict."""
+def make_room(job: Job, name: str) -> None:
+    """Within a transaction, under the lock of the run: for an artifact of this name, which nothing may stand for yet.
+
+    Raises AlreadyExists, Conflict.
+    """
     if Artifact.objects.filter(job=job).exclude(name=name).count() >= MAX_PER_JOB:
         raise Conflict(f"A job may have {MAX_PER_JOB} artifacts: put several files into one.")
     known = Artifact.objects.select_related("job").filter(run=job.run, attempt=job.attempt, name=name).first()
