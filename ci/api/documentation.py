@@ -72,7 +72,7 @@ class OwnersSchema(AutoSchema):
 
 
 NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
-_PAGING = [
+PAGING = [
     OpenApiParameter("page", OpenApiTypes.INT, description="From 1 on."),
     OpenApiParameter("per_page", OpenApiTypes.INT, description="At most 100; 30 if left out."),
 ]
@@ -98,7 +98,7 @@ def pages(
         },
     )
     return {
-        "parameters": [*_PAGING, *parameters],
+        "parameters": [*PAGING, *parameters],
         "responses": {200: page, **errors(401, 404, 429, *statuses)},
     }
 

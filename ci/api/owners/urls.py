@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from ci.api.owners import (
+    caches,
     deployments,
     environments,
     jobs,
@@ -67,10 +68,18 @@ _repository: list[URLPattern | URLResolver] = [
     path("", include([*_values, *_runners]), {"scope": "repository"}),
 ]
 
+# Where clients of GitHub look.
+_actions: list[URLPattern | URLResolver] = [
+    path("caches", caches.CachesView.as_view()),
+    path("caches/<row_id:cache_id>", caches.CacheView.as_view()),
+    path("cache/usage", caches.CacheUsageView.as_view()),
+]
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("repositories", repositories.RepositoriesView.as_view()),
     path("repositories/<row_name:owner>/<row_name:repository>", repositories.RepositoryView.as_view()),
     path("repositories/<row_name:owner>/<row_name:repository>/", include(_repository)),
+    path("repos/<row_name:owner>/<row_name:repository>/actions/", include(_actions)),
     path("user/", include([*_values, *_runners]), {"scope": "user"}),
     path("instance/", include([*_values, *_runners]), {"scope": "instance"}),
 ]
