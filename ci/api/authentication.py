@@ -14,9 +14,13 @@ from ci.api.errors import CHALLENGE
 from ci.lifecycle import tokens
 from ci.lifecycle.errors import Unauthenticated
 from ci.models import Job, Runner
+from forge.access import JobActor
 from forge.access_tokens import user_of_access_token
+from forge.tokens import PREFIXES
 
 _HEADER = re.compile(r"(?P<scheme>\S+) +(?P<token>[A-Za-z0-9_-]{1,200})")
+# Clients of GitHub send `token`.
+_PERSONAL = frozenset({"bearer", "token"})
 _MISSING = "Send `Authorization: Bearer …` with a {} token."
 
 
@@ -97,6 +101,20 @@ class IdTokenRequestAuthentication(_BearerAuthentication):
         return AnonymousUser(), token
 
 
+class JobActorAuthentication(_BearerAuthentication):
+    """A running job by its own token (GITHUB_TOKEN), as far as its `actions` permission goes: for what GitHub's clients
+    ask its REST API. `request.user` is a JobActor."""
+
+    def authenticate(self, request: Request) -> tuple[JobActor, str] | None:
+        token = token_in(request.META.get("HTTP_AUTHORIZATION"), schemes=_PERSONAL)
+        if token is None or not token.startswith(PREFIXES["job"]):
+            return None
+        actor = tokens.actor_of_job_token(token, permission="actions")
+        if actor is None:
+            raise Unauthenticated("This is not the token of a job that runs: it is unknown, or its job has ended.")
+        return actor, "job token"
+
+
 class AccessTokenAuthentication(_BearerAuthentication):
     """A person's token, `frp_…`, as `Bearer` or, as clients of GitHub send it, as `token`."""
 
@@ -104,7 +122,7 @@ class AccessTokenAuthentication(_BearerAuthentication):
         header = request.META.get("HTTP_AUTHORIZATION", "")
         if not header.strip():
             return None
-        token = token_in(header, schemes=frozenset({"bearer", "token"}))
+        token = token_in(header, schemes=_PERSONAL)
         user = user_of_access_token(token) if token is not None else None
         if user is None:
             raise Unauthenticated("This is not a personal access token in use (frp_…): it is unknown or has expired.")

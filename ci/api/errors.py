@@ -26,6 +26,7 @@ RETRY_AFTER_SECONDS = 1
 _STATUS = {
     lifecycle.Unauthenticated: 401,
     lifecycle.NotAllowed: 403,
+    lifecycle.Expired: 410,
     lifecycle.NotFound: 404,
     lifecycle.JobEnded: 409,
     lifecycle.Conflict: 409,

@@ -61,6 +61,12 @@ class JobScheme(_TokenScheme):
     description = "The token of one assignment, `frj_…`, from jobs/fetch."
 
 
+class JobActorScheme(_TokenScheme):
+    target_class = "ci.api.authentication.JobActorAuthentication"
+    name = "actionsToken"
+    description = "What a running job sees as GITHUB_TOKEN, `frj_…`, as far as its permission `actions` goes."
+
+
 class IdTokenRequestScheme(_TokenScheme):
     target_class = "ci.api.authentication.IdTokenRequestAuthentication"
     name = "idTokenRequest"

@@ -104,8 +104,11 @@ def _finish(*, job: Job, artifact_id: int, blob_id: int, size: int, digest: str)
 
 
 @guarded
-def delete_artifact(*, artifact_id: int, actor: Any = None, job: Job | None = None) -> None:
-    """Delete it with its bytes, for a person or for a job of its run. Raises NotFound, and what `lock_caller` does."""
+def delete_artifact(*, artifact_id: int, actor: Any = None, job: Job | None = None, by: str = "") -> None:
+    """Delete it with its bytes, for a person or for a job of its run. Raises NotFound, and what `lock_caller` does.
+
+    `by` names, for the event, who is neither.
+    """
     found = Artifact.objects.filter(pk=artifact_id, finalized_at__isnull=False).first()
     if found is None or (job is not None and found.run_id != job.run_id):
         raise no_artifact()
@@ -113,10 +116,10 @@ def delete_artifact(*, artifact_id: int, actor: Any = None, job: Job | None = No
         lock_caller(job)
     else:
         lock_run(found.run_id)
-    by_job = f"{found.name}, by job {job.name}" if job is not None else found.name
     if not drop(found.pk):
         raise no_artifact()
-    events.record("artifact_deleted", run=found.run, actor=actor, detail=by_job)
+    by = by or (f"job {job.name}" if job is not None else "")
+    events.record("artifact_deleted", run=found.run, actor=actor, detail=f"{found.name}, by {by}" if by else found.name)
 
 
 def drop(artifact_id: int) -> bool:

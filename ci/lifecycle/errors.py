@@ -30,6 +30,12 @@ class NotFound(LifecycleError):
     code = "not_found"
 
 
+class Expired(NotFound):
+    """It was there and is shown still, but its bytes are gone."""
+
+    code = "expired"
+
+
 class Conflict(LifecycleError):
     """Somebody was faster, or there is nothing to do."""
 

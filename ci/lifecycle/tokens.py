@@ -50,17 +50,20 @@ def registration_token_of(token: str) -> RegistrationToken:
     return found
 
 
-def actor_of_job_token(token: str) -> JobActor | None:
-    """The job that proves itself by this token, as long as it is active: the token dies with the job."""
+def actor_of_job_token(token: str, *, permission: str = "contents") -> JobActor | None:
+    """The job that proves itself by this token, as long as it is active: the token dies with the job.
+
+    What it may read and write is what `permissions` grant it of `permission`.
+    """
     job = Job.objects.filter(token_hash=hash_token(token), state__in=ACTIVE_STATES).select_related("run").first()
     if job is None:
         return None
-    contents = token_permissions(job)["contents"]
+    granted = token_permissions(job)[permission]
     return JobActor(
         repository_id=job.run.repository_id,
         job_id=job.pk,
-        may_read=contents != "none",
-        may_write=contents == "write",
+        may_read=granted != "none",
+        may_write=granted == "write",
         name=f"job {job.name}",
     )
 

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ci.api.documentation import NOTHING, errors
-from ci.api.owners.base import OwnersView
+from ci.api.owners.github_base import GitHubView
 from ci.api.owners.github_lists import list_of, listed
 from ci.lifecycle.caches import delete_cache, delete_caches, usage
 from ci.models import CacheEntry
@@ -50,7 +50,7 @@ class _Doomed(serializers.Serializer[Any]):
     ref = serializers.CharField(max_length=1024, required=False, trim_whitespace=False)
 
 
-class CachesView(OwnersView):
+class CachesView(GitHubView):
     @extend_schema(
         summary="List caches",
         description="Those used last first.",
@@ -103,7 +103,7 @@ class CachesView(OwnersView):
         return query.validated_data
 
 
-class CacheView(OwnersView):
+class CacheView(GitHubView):
     @extend_schema(
         summary="Delete a cache",
         tags=["caches"],
@@ -117,7 +117,7 @@ class CacheView(OwnersView):
         return Response(status=204)
 
 
-class CacheUsageView(OwnersView):
+class CacheUsageView(GitHubView):
     @extend_schema(
         summary="Show how much the caches take",
         tags=["caches"],

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from ci.api.owners import (
+    artifacts,
     caches,
     deployments,
     environments,
@@ -70,6 +71,10 @@ _repository: list[URLPattern | URLResolver] = [
 
 # Where clients of GitHub look.
 _actions: list[URLPattern | URLResolver] = [
+    path("artifacts", artifacts.ArtifactsView.as_view()),
+    path("artifacts/<row_id:artifact_id>", artifacts.ArtifactView.as_view()),
+    path("artifacts/<row_id:artifact_id>/zip", artifacts.ArtifactZipView.as_view()),
+    path("runs/<row_id:run_id>/artifacts", artifacts.RunArtifactsView.as_view()),
     path("caches", caches.CachesView.as_view()),
     path("caches/<row_id:cache_id>", caches.CacheView.as_view()),
     path("cache/usage", caches.CacheUsageView.as_view()),
