@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -20,6 +21,14 @@ logger = logging.getLogger(__name__)
 BATCH = 500
 # A client that goes on with a file after so long has lost it.
 GIVEN_UP = timedelta(days=1)
+
+
+def tidy_artifacts(*, seconds: float = 40.0) -> None:
+    """Batch after batch until there is no more to do, or the time is over."""
+    until = time.monotonic() + seconds
+    for sweep in (expire_artifacts, remove_abandoned):
+        while sweep() >= BATCH and time.monotonic() < until:
+            pass
 
 
 def expire_artifacts() -> int:

@@ -6,7 +6,7 @@ import contextlib
 
 from django.utils import timezone
 
-from ci.lifecycle import caches, pushes, transitions, workflow_runs
+from ci.lifecycle import artifact_sweeps, caches, pushes, transitions, workflow_runs
 from ci.lifecycle.errors import NotFound
 from ci.storage import blob_orphans, log_orphans, logs
 
@@ -34,6 +34,10 @@ def remove_orphaned_logs() -> None:
 def remove_orphaned_blobs() -> None:
     blob_orphans.remove_orphans()
     blob_orphans.remove_orphaned_files(turn=timezone.now().hour)
+
+
+def tidy_artifacts() -> None:
+    artifact_sweeps.tidy_artifacts()
 
 
 def evict_caches(repository_id: int) -> None:

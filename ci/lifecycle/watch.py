@@ -55,6 +55,7 @@ class Watch:
                 last_tidy = timezone.now()
             if timezone.now() - last_tidy_blobs >= TIDY_BLOBS:
                 async_task("ci.lifecycle.tasks.evict_stale_caches")
+                async_task("ci.lifecycle.tasks.tidy_artifacts")
                 async_task("ci.lifecycle.tasks.remove_orphaned_blobs")
                 last_tidy_blobs = timezone.now()
             self._leading.hear(session, self._longest_sleep())
