@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from django.conf import settings
 
+from ci.interop import rest_uploads
 from ci.interop.artifacts_v3 import BASE, check_run
-from ci.interop.bodies import BadBody, ClientGone, content_range, headers_of, spool
-from ci.interop.rest_errors import describe
+from ci.interop.bodies import BadBody, content_range, headers_of, spool
+from ci.interop.rest_views import Answer
 from ci.interop.runtime_calls import caller
 from ci.interop.threads import in_database
 from ci.lifecycle.artifact_folders import put_file
@@ -41,18 +41,10 @@ def is_upload(scope: dict[str, Any]) -> bool:
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    try:
-        await _store(scope, receive)
-        status, body = 201, {"message": "success"}
-    except ClientGone:
-        return
-    except Exception as error:
-        status, body = describe(error)
-    await _answer(send, status, body)
+    await rest_uploads.serve(_store, scope, receive, send)
 
 
-async def _store(scope: dict[str, Any], receive: Receive) -> None:
-    """Raises what `describe` describes; and ClientGone, with nothing stored."""
+async def _store(scope: dict[str, Any], receive: Receive) -> Answer:
     found = _ADDRESS.fullmatch(scope["path"])
     assert found is not None
     headers = headers_of(scope)
@@ -79,6 +71,7 @@ async def _store(scope: dict[str, Any], receive: Receive) -> None:
             total=chunk.total,
             content_encoding=encoding,
         )
+    return 201, {"message": "success"}
 
 
 def _caller(authorization: str | None, run_id: int) -> Job:
@@ -108,14 +101,3 @@ def _item_path(scope: dict[str, Any]) -> str:
     except ValueError:
         raise BadBody(400, "The query is not one.") from None
     return query.get("itemPath", [""])[0]
-
-
-async def _answer(send: Send, status: int, body: dict[str, Any]) -> None:
-    content = json.dumps(body).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(content)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
