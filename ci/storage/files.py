@@ -64,8 +64,18 @@ def delete_after_commit(names: Iterable[str]) -> None:
 
 def delete(names: Iterable[str]) -> None:
     """Delete files that no row names any more. What cannot be deleted now is left to the sweep of orphans."""
+    doomed = list(names)
+    # A storage that can delete many in one call says so by this method.
+    delete_all = getattr(default_storage, "delete_all", _delete_one_by_one)
+    try:
+        delete_all(doomed)
+    except Exception:
+        _log.exception("Files could not be deleted; a sweep will try again")
+
+
+def _delete_one_by_one(names: list[str]) -> None:
     for name in names:
         try:
             default_storage.delete(name)
-        except Exception:
+        except OSError:
             _log.exception("The file %s could not be deleted; a sweep will try again", name)
