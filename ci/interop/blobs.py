@@ -41,13 +41,15 @@ def is_blob(path: str) -> bool:
 
 
 async def application(scope: dict[str, Any], receive: bodies.Receive, send: Send) -> None:
-    answer = Answer(scope, receive, send)
+    body = bodies.HeardOut(receive)
+    answer = Answer(scope, body, send)
     try:
-        await _serve(scope, receive, answer)
+        await _serve(scope, body, answer)
     except bodies.ClientGone:
         pass
     except Exception as error:
         refusal = error if isinstance(error, Refused) else _refusal(error)
+        await body.drain()
         with contextlib.suppress(bodies.ClientGone):
             await answer.refuse(refusal)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import tempfile
@@ -9,17 +10,30 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from ci.interop.threads import with_files
-from forge.git.bodies import BadBody, ClientGone, Receive, RequestBody
+from forge.git.bodies import BadBody, ClientGone, Message, Receive, RequestBody
 
 if TYPE_CHECKING:
     from _hashlib import HASH
 
-__all__ = ["BadBody", "ClientGone", "ContentRange", "content_range", "declared_length", "headers_of", "read", "spool"]
+__all__ = [
+    "BadBody",
+    "ClientGone",
+    "ContentRange",
+    "HeardOut",
+    "content_range",
+    "declared_length",
+    "headers_of",
+    "read",
+    "spool",
+]
 
 # In memory up to this; written in pieces of it, each in a thread.
 _IN_MEMORY = 256 * 1024
 # Beyond the limit a body is read on this far, for most clients hear an answer only when they have sent all.
 _OVERSHOOT = 64 * 1024 * 1024
+# For so long altogether, and for its next bytes, in seconds.
+_DRAIN_SECONDS = 30.0
+_DRAIN_PATIENCE = 2.0
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/(?:\*|([0-9]{1,18}))")
 
@@ -62,6 +76,31 @@ def content_range(text: str) -> ContentRange:
 async def read(receive: Receive, *, limit: int) -> bytes:
     """A small body, of at most `limit` bytes. Raises BadBody (413), ClientGone."""
     return b"".join([piece async for piece in RequestBody(receive, encoding="", max_bytes=limit)])
+
+
+class HeardOut:
+    """An ASGI `receive` whose rest can be thrown away.
+
+    Who is refused may be sending still, and hears nothing before all is sent.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
+        return message
+
+    async def drain(self) -> None:
+        """Read what comes, but not for ever, nor from a client that waits to be asked for it."""
+        seen = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not self._ended and seen < _OVERSHOOT:
+                    async with asyncio.timeout(_DRAIN_PATIENCE):
+                        seen += len((await self()).get("body", b""))
 
 
 @contextlib.asynccontextmanager

@@ -10,25 +10,22 @@ from typing import Any
 
 from django.conf import settings
 
-from ci.interop.bodies import BadBody, ClientGone
+from ci.interop.bodies import BadBody, ClientGone, HeardOut
 from ci.interop.rest_errors import describe
 from ci.interop.rest_views import Answer
-from forge.git.bodies import Message, Receive
+from forge.git.bodies import Receive
 from forge.git.responses import Send
 
 # Raises what `describe` describes; and ClientGone, with nothing stored.
 Store = Callable[[dict[str, Any], Receive], Awaitable[Answer]]
 
 _QUEUE_SECONDS = 30.0
-# Who is refused may be sending still, and hears nothing before all is sent: so much is read, so long, and thrown away.
-_DRAINED_BYTES = 64 * 1024 * 1024
-_DRAIN_SECONDS = 30.0
 _places = asyncio.Semaphore(settings.BLOB_TRANSFERS)
 
 
 async def serve(store: Store, scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Answer one request with what `store` answers, or with what went wrong."""
-    body = _Body(receive)
+    body = HeardOut(receive)
     try:
         async with _place():
             status, said = await store(scope, body)
@@ -52,26 +49,6 @@ async def _place() -> AsyncIterator[None]:
         yield
     finally:
         _places.release()
-
-
-class _Body:
-    """An ASGI `receive` that knows whether there is more."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._ended = False
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        self._ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
-        return message
-
-    async def drain(self) -> None:
-        seen = 0
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_DRAIN_SECONDS):
-                while not self._ended and seen < _DRAINED_BYTES:
-                    seen += len((await self()).get("body", b""))
 
 
 async def _answer(send: Send, status: int, body: dict[str, Any] | None) -> None:
