@@ -15,7 +15,7 @@ from ci.interop.artifacts_v3 import BASE, check_run
 from ci.interop.bodies import BadBody, content_range, headers_of, spool
 from ci.interop.rest_views import Answer
 from ci.interop.runtime_calls import caller
-from ci.interop.threads import in_database
+from ci.interop.threads import in_database, to_storage
 from ci.lifecycle.artifact_folders import put_file
 from ci.models import Job
 from ci.storage import blobs
@@ -60,7 +60,7 @@ async def _store(scope: dict[str, Any], receive: Receive) -> Answer:
         expected = headers.get("x-actions-results-md5")
         if expected is not None and base64.b64encode(md5.digest()).decode() != expected:
             raise BadBody(400, "The body is not the one that x-actions-results-md5 describes; send it again.")
-        await in_database(
+        await to_storage(
             put_file,
             job=job,
             artifact_id=int(found[2]),

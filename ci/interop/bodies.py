@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from ci.interop.threads import with_files
+from ci.interop.threads import locally
 from forge.git.bodies import BadBody, ClientGone, Message, Receive, RequestBody
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ async def spool(
             if size <= limit:
                 if digest is not None:
                     digest.update(data)
-                await with_files(target.write, data)
+                await locally(target.write, data)
         if size > limit:
             raise BadBody(413, _too_large(limit))
         if declared is not None and declared != size:

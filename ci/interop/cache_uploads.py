@@ -12,7 +12,7 @@ from ci.interop.bodies import BadBody, ContentRange, content_range, headers_of, 
 from ci.interop.caches_v1 import BASE
 from ci.interop.rest_views import Answer
 from ci.interop.runtime_calls import caller
-from ci.interop.threads import in_database
+from ci.interop.threads import in_database, to_storage
 from ci.lifecycle import caches
 from ci.models import Blob
 from ci.storage import blobs
@@ -41,7 +41,7 @@ async def _store(scope: dict[str, Any], receive: Receive) -> Answer:
     async with spool(receive, limit=part.end - part.start, headers=headers) as (file, size):
         if size != part.end - part.start:
             raise BadBody(400, f"The body has {size} bytes, and its Content-Range {part.end - part.start}.")
-        await in_database(blobs.put_part, blob=blob, block_id=blobs.offset_id(part.start), source=file, size=size)
+        await to_storage(blobs.put_part, blob=blob, block_id=blobs.offset_id(part.start), source=file, size=size)
     return 204, None
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from ci.interop.blob_answers import Answer, Refused
 from ci.interop.bodies import ClientGone
 from ci.interop.ranges import RangeNotSatisfiable, wanted
-from ci.interop.threads import in_database, with_files
+from ci.interop.threads import from_storage, in_database
 from ci.models import Blob
 from ci.storage import blobs
 
@@ -86,13 +86,13 @@ async def _stream(pieces: Generator[bytes, None, None], status: int, headers: di
     gone = asyncio.create_task(answer.disconnect())
     try:
         # The first comes before the answer begins: where the storage fails, there is still a status to say so.
-        piece = await with_files(next, pieces, b"")
+        piece = await from_storage(next, pieces, b"")
         await answer.start(status, headers)
         while piece:
             if gone.done():
                 raise ClientGone  # nothing else tells: the server drops what is sent to nobody
             await answer.write(piece)
-            piece = await with_files(next, pieces, b"")
+            piece = await from_storage(next, pieces, b"")
         await answer.finish()
     finally:
         gone.cancel()

@@ -13,9 +13,11 @@ from django.db import close_old_connections
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Each holds a database connection. Bytes have others, which hold none: a slow disk does not keep rows waiting.
+# Apart from each other, so that nothing waits behind what is slower: the storage may be a bucket far away.
 _rows = ThreadPoolExecutor(8, thread_name_prefix="interop-rows")
-_bytes = ThreadPoolExecutor(8, thread_name_prefix="interop-bytes")
+_storing = ThreadPoolExecutor(8, thread_name_prefix="interop-storing")
+_fetching = ThreadPoolExecutor(8, thread_name_prefix="interop-fetching")
+_local = ThreadPoolExecutor(4, thread_name_prefix="interop-local")
 
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -24,9 +26,20 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     return await asyncio.get_running_loop().run_in_executor(_rows, call)
 
 
-async def with_files(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Work that only reads or writes files."""
-    return await asyncio.get_running_loop().run_in_executor(_bytes, functools.partial(work, *args, **kwargs))
+async def to_storage(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """As `in_database`, for work that also writes to the storage."""
+    call = functools.partial(_with_fresh_connection, work, args, kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_storing, call)
+
+
+async def from_storage(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Work that reads from the storage, and has no use for a database."""
+    return await asyncio.get_running_loop().run_in_executor(_fetching, functools.partial(work, *args, **kwargs))
+
+
+async def locally(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Work on files of this machine, or that takes the processor for a moment."""
+    return await asyncio.get_running_loop().run_in_executor(_local, functools.partial(work, *args, **kwargs))
 
 
 def _with_fresh_connection(work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:

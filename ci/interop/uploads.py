@@ -13,7 +13,7 @@ from django.conf import settings
 
 from ci.interop import block_lists, bodies
 from ci.interop.blob_answers import Refused
-from ci.interop.threads import in_database, with_files
+from ci.interop.threads import in_database, locally, to_storage
 from ci.models import Blob
 from ci.storage import blobs
 
@@ -36,7 +36,7 @@ async def put(key: UUID, query: dict[str, str], headers: dict[str, str], receive
             )
         case "blocklist":
             document = await bodies.read(receive, limit=block_lists.MOST_BYTES)
-            ids = await with_files(block_lists.block_ids, document)
+            ids = await locally(block_lists.block_ids, document)
             await in_database(blobs.commit, blob=blob, block_ids=ids, content_type=_content_type(headers))
         case None:
             if headers.get("x-ms-blob-type", "").lower() != "blockblob":
@@ -69,7 +69,7 @@ async def _store(receive: bodies.Receive, headers: dict[str, str], keep: Callabl
     async with bodies.spool(receive, limit=settings.BLOB_PART_BYTES, headers=headers, digest=md5) as (file, size):
         if md5 is not None and base64.b64encode(md5.digest()).decode() != expected:
             raise Refused(400, "Md5Mismatch", "The body is not the one that its Content-MD5 describes; send it again.")
-        await in_database(keep, file, size)
+        await to_storage(keep, file, size)
 
 
 def _content_type(headers: dict[str, str]) -> str | None:

@@ -203,6 +203,14 @@ def test_an_address_that_was_forged_changed_or_is_over_stores_nothing(server, up
     assert nothing_is_stored(blob)
 
 
+def test_who_is_refused_hears_it_after_sending_much(server, uploads, blob):
+    forged = uploads.address.replace("sig=", "sig=0")
+    assert_refused(
+        httpx.put(forged, content=zeros(20 * MIB), headers=BLOCK_BLOB, timeout=60), 403, "AuthenticationFailed"
+    )
+    assert nothing_is_stored(blob)
+
+
 @pytest.mark.parametrize(
     ("query", "headers", "code"),
     [
