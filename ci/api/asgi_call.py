@@ -12,6 +12,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from ci.api.bodies import BodyError, parse_object, too_large
 from ci.api.errors import describe
+from ci.waiting.hang_up import HangUp
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Call:
         self._receive = receive
         self._send = send
         self._began = False
-        self._hang_up: asyncio.Task[None] | None = None
+        self._hang_up: HangUp | None = None
 
     @property
     def authorization(self) -> str:
@@ -43,7 +44,7 @@ class Call:
 
     @property
     def is_gone(self) -> bool:
-        return self._hang_up is not None and self._hang_up.done()
+        return self._hang_up is not None and self._hang_up.is_gone
 
     async def body(self) -> dict[str, Any]:
         """The JSON object sent. Raises BodyError, ClientGone."""
@@ -55,7 +56,7 @@ class Call:
         kind = self._headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         if raw and kind != "application/json":
             raise BodyError("The body must be application/json.", status=415, code="unsupported_media_type")
-        self._hang_up = asyncio.create_task(self._watch())
+        self._hang_up = HangUp(self._receive)
         return parse_object(raw)
 
     async def _read(self) -> bytes:
@@ -70,22 +71,9 @@ class Call:
             if not message.get("more_body", False):
                 return raw
 
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         """True when the event came; False after `seconds`, or when the client hung up."""
-        if event.is_set():
-            return not self.is_gone
-        if seconds <= 0 or self._hang_up is None:
-            return False
-        came = asyncio.create_task(event.wait())
-        try:
-            await asyncio.wait({came, self._hang_up}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            came.cancel()
-        return event.is_set() and not self.is_gone
+        return self._hang_up is not None and await self._hang_up.wait(event, seconds)
 
     async def answer(
         self, status: int, body: dict[str, Any] | None = None, headers: dict[str, str] | None = None
@@ -116,4 +104,4 @@ class Call:
 
     def close(self) -> None:
         if self._hang_up is not None:
-            self._hang_up.cancel()
+            self._hang_up.close()

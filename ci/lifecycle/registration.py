@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -61,20 +62,25 @@ def register_runner(
     agent_version: str = "",
     os: str = "",
     arch: str = "",
+    identity: uuid.UUID | None = None,
 ) -> tuple[Runner, str]:
-    """A new runner in the token's scope, and its own token. Raises Unauthenticated, InvalidInput."""
+    """A new runner in the token's scope, and its own token. `identity`: of one that names itself by a UUID.
+
+    Raises Unauthenticated, InvalidInput.
+    """
     registration = registration_token_of(token)
     text = new_token("runner")
     runner = Runner.objects.create(
         owner=registration.owner,
         repository=registration.repository,
-        name=_name(name),
-        labels=_labels(labels),
+        name=checked_name(name),
+        labels=checked_labels(labels),
         ephemeral=ephemeral,
         agent_version=agent_version[:50],
         os=os[:50],
         arch=arch[:50],
         token_hash=hash_token(text),
+        uuid=identity,
         last_seen_at=timezone.now(),
     )
     events.record("registered", runner=runner, to_state=runner.phase, detail=f"{runner.name} for {registration.scope}")
@@ -96,9 +102,9 @@ def update_runner(
     given = {"agent_version": agent_version, "os": os, "arch": arch}
     fields: dict[str, Any] = {key: value[:50] for key, value in given.items() if value is not None}
     if name is not None:
-        fields["name"] = _name(name)
+        fields["name"] = checked_name(name)
     if labels is not None:
-        fields["labels"] = _labels(labels)
+        fields["labels"] = checked_labels(labels)
     if fields:
         write(runner, **fields)
     return runner
@@ -162,14 +168,16 @@ def _delete(runner_id: int, actor: Any, version: int | None) -> bool:
     return True
 
 
-def _name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """A runner's name without blanks around it. Raises InvalidInput."""
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise InvalidInput({"name": "Give a name of 1 to 100 printable characters."})
     return name
 
 
-def _labels(labels: Sequence[str]) -> list[str]:
+def checked_labels(labels: Sequence[str]) -> list[str]:
+    """A runner's labels, each once, in their order. Raises InvalidInput."""
     cleaned = list(dict.fromkeys(label.strip() for label in labels if label.strip()))
     if len(cleaned) > MAX_LABELS:
         raise InvalidInput({"labels": f"A runner has at most {MAX_LABELS} labels."})

@@ -15,6 +15,7 @@ from ci.lifecycle.transitions.concurrency import settle
 from ci.lifecycle.transitions.create_run import Cause, create_run, create_startup_failure
 from ci.lifecycle.transitions.deadlines import act_on_deadline, lose_job, release_from_runner, requeue_job
 from ci.lifecycle.transitions.dying import Stop
+from ci.lifecycle.transitions.guard import Holder, Proof
 from ci.lifecycle.transitions.heartbeat import HeartbeatAnswer, heartbeat
 from ci.lifecycle.transitions.launching import Begun, begin_launch, came_up, launch_failed, launched
 from ci.lifecycle.transitions.process_end import process_ended, process_forced, process_stopped
@@ -22,6 +23,7 @@ from ci.lifecycle.transitions.rerun import rerun
 from ci.lifecycle.transitions.retire_runner import retire_runner
 from ci.lifecycle.transitions.runner_phase import finish_runner, start_runner
 from ci.lifecycle.transitions.scale_set import Scaled, scale_set
+from ci.lifecycle.transitions.seal_log import seal_log
 from ci.lifecycle.transitions.set_life import delete_set, recover_set
 from ci.lifecycle.transitions.update_steps import update_steps
 
@@ -30,7 +32,9 @@ __all__ = [
     "Begun",
     "Cause",
     "HeartbeatAnswer",
+    "Holder",
     "JobEnd",
+    "Proof",
     "Scaled",
     "Stop",
     "act_on_deadline",
@@ -63,6 +67,7 @@ __all__ = [
     "rerun",
     "retire_runner",
     "scale_set",
+    "seal_log",
     "settle",
     "start_runner",
     "update_steps",

@@ -40,8 +40,11 @@ def write_steps(job: Job, reports: Sequence[Mapping[str, Any]]) -> None:
         step = known.setdefault(number, Step(job=job, number=number))
         if step.state == StepState.ENDED:
             continue
+        before = _values(step)
         _apply(step, report)
-        step.save()
+        # Runners that report all steps every second have mostly nothing new to say.
+        if step.pk is None or _values(step) != before:
+            step.save()
 
 
 def _apply(step: Step, report: Mapping[str, Any]) -> None:
@@ -56,6 +59,10 @@ def _apply(step: Step, report: Mapping[str, Any]) -> None:
     if state == StepState.ENDED:
         step.conclusion = Conclusion(report.get("conclusion") or Conclusion.SUCCESS)
         step.ended_at = _time(report.get("ended_at")) or timezone.now()
+
+
+def _values(step: Step) -> list[Any]:
+    return [getattr(step, field.attname) for field in Step._meta.concrete_fields]
 
 
 def _time(value: Any) -> datetime | None:
