@@ -9,18 +9,25 @@ from typing import Any
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
+from rest_framework.authentication import SessionAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ci.api.authentication import AccessTokenAuthentication, JobActorAuthentication
 from ci.api.documentation import NOTHING, errors
 from ci.api.owners.github_base import GitHubView
 from ci.api.owners.github_lists import list_of, listed
 from ci.lifecycle.caches import delete_cache, delete_caches, usage
 from ci.models import CacheEntry
-from forge.access import can_write
+from forge.access import JobActor, can_write
 
 _SORTS = {"created_at": "created_at", "last_accessed_at": "last_used_at", "size_in_bytes": "size"}
-_REF = OpenApiParameter("ref", description="The whole ref: refs/heads/main, refs/pull/7/merge.")
+_REF = OpenApiParameter(
+    "ref",
+    {"type": "string", "maxLength": 1024},
+    description="The whole ref: refs/heads/main, refs/pull/7/merge.",
+)
+_KEY = {"type": "string", "maxLength": 512}
 
 
 class CacheShape(serializers.ModelSerializer[CacheEntry]):
@@ -50,7 +57,19 @@ class _Doomed(serializers.Serializer[Any]):
     ref = serializers.CharField(max_length=1024, required=False, trim_whitespace=False)
 
 
-class CachesView(GitHubView):
+class CachesOwnersView(GitHubView):
+    """What these views share. A running job may call them too, as far as its `actions` permission goes."""
+
+    authentication_classes = [JobActorAuthentication, AccessTokenAuthentication, SessionAuthentication]
+
+    @property
+    def deleter(self) -> dict[str, Any]:
+        """Who deletes, as the lifecycle wants to know it."""
+        user: Any = self.request.user
+        return {"by": user.name} if isinstance(user, JobActor) else {"actor": user}
+
+
+class CachesView(CachesOwnersView):
     @extend_schema(
         summary="List caches",
         description="Those used last first.",
@@ -61,7 +80,7 @@ class CachesView(GitHubView):
             400,
             parameters=[
                 _REF,
-                OpenApiParameter("key", description="What the key begins with."),
+                OpenApiParameter("key", _KEY, description="What the key begins with."),
                 OpenApiParameter("sort", enum=list(_SORTS)),
                 OpenApiParameter("direction", enum=["asc", "desc"]),
             ],
@@ -82,7 +101,7 @@ class CachesView(GitHubView):
         summary="Delete the caches of a key",
         description="Of every version, and of every ref if none is given; answers what went.",
         tags=["caches"],
-        parameters=[OpenApiParameter("key", required=True, description="The whole key."), _REF],
+        parameters=[OpenApiParameter("key", _KEY, required=True, description="The whole key."), _REF],
         responses={
             200: inline_serializer(
                 "DeletedCaches",
@@ -93,7 +112,7 @@ class CachesView(GitHubView):
     )
     def delete(self, request: Request, owner: str, repository: str) -> Response:
         found = self.repository(need=can_write)
-        gone = delete_caches(repository=found, actor=request.user, **self._asked(_Doomed))
+        gone = delete_caches(repository=found, **self.deleter, **self._asked(_Doomed))
         return Response({"total_count": len(gone), "actions_caches": CacheShape(gone, many=True).data})
 
     def _asked(self, shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
@@ -103,7 +122,7 @@ class CachesView(GitHubView):
         return query.validated_data
 
 
-class CacheView(GitHubView):
+class CacheView(CachesOwnersView):
     @extend_schema(
         summary="Delete a cache",
         tags=["caches"],
@@ -113,11 +132,11 @@ class CacheView(GitHubView):
         found = self.repository(need=can_write)
         if not CacheEntry.objects.filter(repository=found, pk=cache_id).exists():
             raise Http404(f"There is no such cache in {found}.")
-        delete_cache(cache_id=cache_id, actor=request.user)
+        delete_cache(cache_id=cache_id, **self.deleter)
         return Response(status=204)
 
 
-class CacheUsageView(GitHubView):
+class CacheUsageView(CachesOwnersView):
     @extend_schema(
         summary="Show how much the caches take",
         tags=["caches"],
