@@ -23,9 +23,10 @@ _PATIENCE = 60.0
 class Server:
     """uvicorn on the test's database, as a process of its own."""
 
-    def __init__(self, log: Path, **environment: str) -> None:
+    def __init__(self, log: Path, *, host: str = "127.0.0.1", **environment: str) -> None:
         self.port = reserve_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.public_url = f"http://{host}:{self.port}"  # as it calls itself
         self.is_ending = False
         self._log = log
         command = [sys.executable, "-m", "uvicorn", "forge.asgi:application", "--port", str(self.port)]
@@ -34,7 +35,7 @@ class Server:
             self.process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, "DATABASE_URL": database_url(), "FORGE_URL": self.url, **environment},
+                env={**os.environ, "DATABASE_URL": database_url(), "FORGE_URL": self.public_url, **environment},
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
