@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci.models import Artifact, Blob
+from ci.models import Artifact, Blob, CacheEntry
 from ci.storage import blobs
 from tests.api.server import Server
 from tests.interop import npm_clients
@@ -49,5 +49,6 @@ def world(committing_playground):
     """Where the server process sees what is done; the bytes that were stored go with the test."""
     yield committing_playground
     Artifact.objects.all().delete()
-    for blob in Blob.objects.filter(cache_entry=None):
+    CacheEntry.objects.all().delete()
+    for blob in Blob.objects.all():
         blobs.discard(blob)
