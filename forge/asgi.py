@@ -14,6 +14,7 @@ from forge.wsgi import application as django  # isort: skip - what follows reads
 
 from ci.api import waiting
 from ci.interop import artifact_file_uploads, blobs, cache_uploads
+from ci.interop.runner_service import methods as connect
 from ci.waiting import process
 from forge.git import http as git
 from forge.git.database import in_database
@@ -40,6 +41,8 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         await blobs.application(scope, receive, send)
     elif _WAITING.fullmatch(scope["path"]):
         await waiting.application(scope, receive, send)
+    elif connect.is_call(scope["path"]):
+        await connect.application(scope, receive, send)
     elif cache_uploads.is_upload(scope):
         await cache_uploads.application(scope, receive, send)
     elif artifact_file_uploads.is_upload(scope):

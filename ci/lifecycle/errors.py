@@ -58,6 +58,12 @@ class InvalidInput(LifecycleError):
         self.errors = dict(errors)
 
 
+class UnfitJob(LifecycleError):
+    """No runner of this kind can carry the job out, and the workflow's author can read why."""
+
+    code = "unfit_job"
+
+
 class JobEnded(LifecycleError):
     """The job has ended: this is how."""
 

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from ci.lifecycle import payload
-from ci.lifecycle.errors import NotFound, Unauthenticated
+from ci.lifecycle.errors import NotFound, Unauthenticated, UnfitJob
 from ci.lifecycle.transitions import Assignment, came_up, claim, fail_unpreparable, repeat_claim
 from ci.lifecycle.transitions.guard import guarded
 from ci.models import Job, Runner
@@ -66,6 +66,8 @@ def _payload(assignment: Assignment, build: Build[T]) -> T:
             return build(assignment.job, assignment.token)
     except (OperationalError, InterfaceError):
         raise  # the database broke off: no fault of the job
+    except UnfitJob as error:
+        raise _Unpreparable(assignment.job.pk, error.detail) from error
     except Exception as error:  # whatever is wrong with this job, the next one is not to blame
         logger.exception("job %s could not be prepared", assignment.job.pk)
         note = f"The job could not be prepared for a runner: {error}"

@@ -1,0 +1,76 @@
+"""How is the message of a Connect call read? Unpacked, bounded before it is held, and few large ones at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from ci.interop.connect_errors import ConnectError
+from forge.git.bodies import BadBody, ClientGone, RequestBody
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_SECONDS = 60  # what the clients themselves give a call
+# From this size on a body waits for its turn: memory is for many small calls, not for many large ones.
+_LARGE = 2 * 1024 * 1024
+_LARGE_AT_ONCE = 2
+# A client that is still sending hears no answer, so what is too much is read and dropped, up to this.
+_DROPPED = 192 * 1024 * 1024
+_turns: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+
+
+async def read(receive: Receive, *, encoding: str, largest: int) -> bytes:
+    """The body without its packing. Raises ConnectError, ClientGone."""
+    if encoding.lower() not in ("", "identity", "gzip"):
+        text = f"The content encoding {encoding[:20]!r} is not understood: send gzip or nothing."
+        raise ConnectError("unimplemented", text, headers={"accept-encoding": "gzip"})
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await _read(receive, encoding.lower(), largest)
+    except TimeoutError:
+        raise ConnectError("deadline_exceeded", "The message did not arrive in time.") from None
+
+
+async def _read(receive: Receive, encoding: str, largest: int) -> bytes:
+    body = RequestBody(receive, encoding=encoding, max_bytes=largest)
+    pieces: list[bytes] = []
+    held: asyncio.Semaphore | None = None
+    try:
+        async for piece in body:
+            pieces.append(piece)
+            if held is None and body.seen > _LARGE:
+                turn = _turn()
+                await turn.acquire()
+                held = turn
+        return b"".join(pieces)
+    except BadBody as error:
+        if error.status != 413:
+            raise ConnectError("invalid_argument", str(error)) from None
+        pieces.clear()
+        await _drop_rest(receive)
+        text = f"The message is larger than {largest} bytes, which is the limit here. Send less at once."
+        raise ConnectError("resource_exhausted", text) from None
+    finally:
+        if held is not None:
+            held.release()
+
+
+async def _drop_rest(receive: Receive) -> None:
+    left = _DROPPED
+    while left > 0:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        if not message.get("more_body", False):
+            return
+        left -= len(message.get("body", b""))
+
+
+def _turn() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    if loop not in _turns:
+        _turns.clear()  # of loops that have ended
+        _turns[loop] = asyncio.Semaphore(_LARGE_AT_ONCE)
+    return _turns[loop]
