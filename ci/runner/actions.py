@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ci.runner.builtin import catalog
 from ci.runner.console import Console
 from ci.runner.control import Guard
 from ci.runner.git import Git, GitError, safe_ref
@@ -19,7 +20,6 @@ from ci.runner.workspace import remove
 
 FETCH_SECONDS = 300.0
 CONNECT_SECONDS = 5.0
-CHECKOUT = "actions/checkout"
 
 _REMOTE = re.compile(r"(?P<owner>[A-Za-z0-9_.-]+)/(?P<repo>[A-Za-z0-9_.-]+)(?P<path>(?:/[^@]*)?)@(?P<ref>.+)")
 
@@ -54,9 +54,10 @@ class Actions:
         self._reachable: dict[str, bool] = {}
         self.node = shutil.which("node", path=session.base_env["PATH"])
 
-    def builtin_checkout(self, uses: str, *, console: Console, guard: Guard) -> bool:
-        """Is this step for the built-in checkout: no node here, or the real one to be had nowhere?"""
-        if not uses.startswith(f"{CHECKOUT}@"):
+    def has_stand_in(self, uses: str, *, console: Console, guard: Guard) -> bool:
+        """Is this step for one of the runner's built-in actions: no node here, the real one to be had nowhere, or one
+        that refuses this forge?"""
+        if not catalog.knows(uses):
             return False
         if self.node is None:
             return True
@@ -64,10 +65,21 @@ class Actions:
         try:
             self._repository(Reference.read(uses), console=console, guard=guard)
         except StepFailure as error:
-            if len(self._failed) > known:
-                console.print(f"{error}. The runner's built-in checkout is used instead.")
+            if len(self._failed) > known and not self._works_at_github_only(uses):
+                console.print(f"{error}. The runner's {catalog.built_in(uses)} is used instead.")
             return not guard.state()
         return False
+
+    def why_stand_in(self, uses: str) -> str:
+        """One sentence for the log of a step that a built-in action runs."""
+        if self.node is not None and self._works_at_github_only(uses):
+            why = f"the real one refuses every server but GitHub's own, and so {self._session.server_url}"
+        else:
+            why = "Node.js or the action itself is not available here"
+        return f"This is the runner's {catalog.built_in(uses)}: {why}."
+
+    def _works_at_github_only(self, uses: str) -> bool:
+        return catalog.works_at_github_only(uses, self._session.server_url)
 
     def find(self, uses: str, *, place: Place, console: Console, guard: Guard) -> Action:
         """The action that a step of the action at `place` names, fetched where needed. Raises StepFailure."""
@@ -127,11 +139,13 @@ class Actions:
     def _fetch(self, reference: Reference, *, console: Console, guard: Guard) -> Path:
         """Try this forge, then each configured source."""
         own = self._session.server_url
-        sources = list(dict.fromkeys(url for url in (own, *self._session.payload.actions_sources) if url))
+        name = f"{reference.repository}@{reference.ref}"
+        # This forge's own repository of that name may hold one that was changed to work here; GitHub's does not.
+        others = () if self._works_at_github_only(name) else self._session.payload.actions_sources
+        sources = list(dict.fromkeys(url for url in (own, *others) if url))
         folder = self._session.folders.actions / re.sub(
             r"[^A-Za-z0-9._-]", "_", f"{reference.repository}_{reference.ref}"
         )
-        name = f"{reference.repository}@{reference.ref}"
         problems: list[str] = []
         for source in sources:
             try:

@@ -68,6 +68,25 @@ def id_token(url: str, token: str) -> dict[str, str]:
     return {"ACTIONS_ID_TOKEN_REQUEST_URL": url, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": token} if url and token else {}
 
 
+def runtime(*, url: str, token: str, results_url: str, cache_url: str) -> dict[str, str]:
+    """Where an action keeps artifacts and caches, where the forge has a place for them. As on GitHub not for `run`
+    steps: what stands there may upload and overwrite in the job's name."""
+    if not token:
+        return {}
+    return {
+        "ACTIONS_RUNTIME_URL": url,
+        "ACTIONS_RUNTIME_TOKEN": token,
+        "ACTIONS_RESULTS_URL": results_url,
+        "ACTIONS_CACHE_URL": cache_url,
+        "ACTIONS_CACHE_SERVICE_V2": "true",
+    }
+
+
+def input_variable(name: str) -> str:
+    """GitHub docs, "Metadata syntax": INPUT_<NAME>, upper case, spaces as underscores."""
+    return "INPUT_" + name.replace(" ", "_").upper()
+
+
 def system() -> str:
     """GitHub's word for this operating system: Linux, Windows or macOS."""
     return {"Darwin": "macOS"}.get(platform.system(), platform.system())

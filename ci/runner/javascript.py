@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
 from ci.runner.console import Console
 from ci.runner.control import Guard
+from ci.runner.environment import input_variable
 from ci.runner.metadata import Action
 from ci.runner.recorder import Recorder
 from ci.runner.scripts import conclude
 from ci.runner.session import ActionState, Place, Scope, Session, StepFailure
-
-
-def input_variable(name: str) -> str:
-    """GitHub docs, "Metadata syntax": INPUT_<NAME>, upper case, spaces as underscores."""
-    return "INPUT_" + re.sub(r" ", "_", name).upper()
 
 
 def node_major(node: str) -> int | None:
@@ -46,26 +41,32 @@ class JavaScript:
     ) -> dict[str, str]:
         """Run `pre`, `main` or `post`; the outputs. Raises StepFailure."""
         action, session = self._action, self._session
-        if self._node is None:
-            raise StepFailure(
-                f"'{action.label}' is a JavaScript action, and this runner has no 'node' in its PATH. "
-                f"Install Node.js {action.node} on it."
-            )
-        script = self._script(name)
-        if name == "main":
-            self._check_version(console)
-        else:
+        command = self._command(name, console)
+        if name != "main":
             session.next_files()
-        extra = {input_variable(key): value for key, value in inputs.items()}
+        extra = session.runtime_variables()
+        extra |= {input_variable(key): value for key, value in inputs.items()}
         extra |= {f"STATE_{key}": value for key, value in self._state.values.items()}
         place = Place(action.folder, action.repository, action.ref)
         variables = session.environment(self._scope, env=env, action=self._step_id, place=place, extra=extra)
         recorder = Recorder(session, console)
         try:
-            ended = recorder.run([self._node, str(script)], cwd=str(session.workspace), env=variables, guard=guard)
+            ended = recorder.run(command, cwd=str(session.workspace), env=variables, guard=guard)
         finally:
             self._state.values |= recorder.state
         return conclude(ended.code, recorder, guard=guard, halted=ended.halted)
+
+    def _command(self, stage: str, console: Console) -> list[str]:
+        """The program and its arguments. Raises StepFailure."""
+        if self._node is None:
+            raise StepFailure(
+                f"'{self._action.label}' is a JavaScript action, and this runner has no 'node' in its PATH. "
+                f"Install Node.js {self._action.node} on it."
+            )
+        script = self._script(stage)
+        if stage == "main":
+            self._check_version(console)
+        return [self._node, str(script)]
 
     def _script(self, stage: str) -> Path:
         folder = self._action.folder.resolve()

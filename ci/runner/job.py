@@ -51,7 +51,7 @@ class Job:
         self._folders = folders
         self._host = host
         self._report = report
-        tokens = (payload.token, payload.id_token_request_token)
+        tokens = (payload.token, payload.id_token_request_token, payload.runtime.token)
         self._masks = Masks([*tokens, *payload.masks, *payload.secrets.values()])
         self._tracking = new_tracking_id()
         self._heartbeat = Heartbeat(client, job_id=payload.id, token=payload.token, control=self.control)

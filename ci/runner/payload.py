@@ -17,6 +17,21 @@ def mapping(value: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class Runtime:
+    """Where and with which token actions keep artifacts and caches; empty where the forge has no place for them."""
+
+    token: str = ""
+    url: str = ""
+    results_url: str = ""
+    cache_url: str = ""
+
+    @classmethod
+    def read(cls, body: Mapping[str, Any]) -> Runtime:
+        names = {"token": "token", "url": "runtime_url", "results_url": "results_url", "cache_url": "cache_url"}
+        return cls(**{field: str(body.get(name) or "") for field, name in names.items()})
+
+
+@dataclass(frozen=True)
 class Payload:
     """The answer of jobs/fetch. Texts in `env`, `defaults` and `definition` still hold their expressions."""
 
@@ -35,6 +50,7 @@ class Payload:
     masks: tuple[str, ...]
     id_token_url: str = ""
     id_token_request_token: str = ""
+    runtime: Runtime = Runtime()
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> Payload:
@@ -58,6 +74,7 @@ class Payload:
                 masks=tuple(str(value) for value in body.get("masks") or ()),
                 id_token_url=str(id_token.get("request_url") or ""),
                 id_token_request_token=str(id_token.get("request_token") or ""),
+                runtime=Runtime.read(mapping(body.get("runtime"))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise PayloadError(f"the forge's job lacks or misspells {error}") from error

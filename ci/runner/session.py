@@ -256,6 +256,13 @@ class Session:
         except (ExpressionError, StepFailure) as error:
             raise BrokenCondition(f"The `if` condition '{str(text)[:200]}' cannot be evaluated: {error}") from error
 
+    def runtime_variables(self) -> dict[str, str]:
+        """What an action's program sees beyond that of a `run` step."""
+        found = self.payload.runtime
+        return environment.runtime(
+            url=found.url, token=found.token, results_url=found.results_url, cache_url=found.cache_url
+        )
+
     def environment(
         self,
         scope: Scope,

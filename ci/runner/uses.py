@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ci.runner.actions import Actions
+from ci.runner.builtin import catalog
+from ci.runner.builtin.launch import BuiltIn
 from ci.runner.checkout import INPUTS as CHECKOUT_INPUTS
 from ci.runner.checkout import Checkout
 from ci.runner.console import Console
@@ -84,7 +86,7 @@ class Uses:
         pres: list[Pre] = []
         for step in steps:
             uses = str(step.get("uses") or "")
-            if not uses or uses.startswith(".") or self._actions.builtin_checkout(uses, console=console, guard=guard):
+            if not uses or uses.startswith(".") or self._actions.has_stand_in(uses, console=console, guard=guard):
                 continue
             action = self._actions.find(uses, place=scope.place, console=console, guard=guard)
             if action.is_composite:
@@ -127,11 +129,17 @@ class Uses:
         uses = str(step["uses"])
         if len(scope.trail) >= MOST_NESTED:
             raise StepFailure(f"'{uses[:200]}': actions are nested more than {MOST_NESTED} deep")
-        if self._actions.builtin_checkout(uses, console=console, guard=guard):
+        stand_in = self._actions.has_stand_in(uses, console=console, guard=guard)
+        if stand_in and catalog.is_checkout(uses):
             return self._checkout(scope, step, env, console=console, guard=guard)
-        action = self._actions.find(uses, place=scope.place, console=console, guard=guard)
+        if stand_in:
+            action = catalog.action(uses)
+        else:
+            action = self._actions.find(uses, place=scope.place, console=console, guard=guard)
         inputs = self._inputs(action.inputs, scope, step, env, console=console)
         self._show(uses, inputs, {**self._session.env, **scope.env, **env}, console)
+        if stand_in:
+            console.print(self._actions.why_stand_in(uses))
         if action.is_composite:
             self._composites.add(uses)
             return self._composite(scope, step, action, env=env, inputs=inputs, console=console, guard=guard)
@@ -196,7 +204,8 @@ class Uses:
         scope.posts.append(Post(f"Post {title(self._session, scope, step)}", run, lambda: True))
 
     def _javascript(self, scope: Scope, step: dict[str, Any], action: Action) -> JavaScript:
-        return JavaScript(
+        kind = BuiltIn if action.using == catalog.USING else JavaScript
+        return kind(
             self._session,
             action,
             node=self._actions.node,
@@ -220,7 +229,7 @@ class Uses:
         def run(console: Console, guard: Guard) -> None:
             self._javascript(scope, step, action).stage("post", inputs=inputs, env=env, console=console, guard=guard)
 
-        condition = action.runs.get("post-if") or "always()"
+        condition = catalog.post_condition(action, inputs)
         name = f"Post {title(self._session, scope, step)}"
         scope.posts.append(Post(name, run, lambda: self._holds(scope, condition)))
 
@@ -230,7 +239,7 @@ class Uses:
         uses = str(step["uses"])
         inputs = self._inputs(CHECKOUT_INPUTS, scope, step, env, console=console)
         self._show(uses, inputs, {**self._session.env, **scope.env, **env}, console)
-        console.print("This is the runner's built-in checkout: Node.js or the action itself is not available here.")
+        console.print(self._actions.why_stand_in(uses))
         variables = self._session.environment(scope, env=env, action=str(step.get("id") or ""))
         checkout = Checkout(self._session, inputs=inputs, env=variables)
         post = Post(f"Post {title(self._session, scope, step)}", checkout.forget, lambda: True)

@@ -8,7 +8,8 @@ import base64
 import select
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -46,14 +47,17 @@ class Wire:
         self._lock = threading.Lock()
 
     def call(
-        self, method: str, path: str, *, content: bytes | None, headers: Mapping[str, str], seconds: float
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | Iterable[bytes] | None,
+        headers: Mapping[str, str],
+        seconds: float,
     ) -> Answer:
-        """The answer, whatever its status. `seconds`: the longest pause in it. Raises WireError."""
-        target = f"{self._to.path}{path}"
-        given = dict(headers)
-        if self._proxy is not None and self._tls is None:
-            target = f"http://{self._to.netloc}{target}"
-            given |= _credentials(self._proxy)
+        """The answer, whatever its status. `seconds`: the longest pause in it. Content that is not bytes needs a
+        Content-Length among the headers. Raises WireError."""
+        target, given = self._request(path, headers)
         connection: HTTPConnection | None = None
         try:
             connection = self._take() or self._connect()
@@ -72,12 +76,39 @@ class Wire:
         self._give_back(connection, reusable=reusable)
         return answer
 
+    @contextmanager
+    def open(self, method: str, path: str, *, headers: Mapping[str, str], seconds: float) -> Iterator[HTTPResponse]:
+        """An answer whose body, of any length, is read by the caller: on a connection of its own. Raises WireError;
+        the reading raises OSError and HTTPException."""
+        target, given = self._request(path, headers)
+        connection: HTTPConnection | None = None
+        try:
+            try:
+                connection = self._connect()
+                connection.sock.settimeout(seconds)
+                connection.request(method, target, headers=given)
+                response = connection.getresponse()
+            except (OSError, HTTPException) as error:
+                raise WireError(f"{type(error).__name__}: {error}"[:200]) from error
+            with response:
+                yield response
+        finally:
+            if connection is not None:
+                connection.close()
+
     def close(self) -> None:
         """Close every connection that no call is using."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+    def _request(self, path: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        """Target and headers, as the proxy wants them where there is one."""
+        target = f"{self._to.path}{path}"
+        if self._proxy is None or self._tls is not None:
+            return target, dict(headers)
+        return f"http://{self._to.netloc}{target}", {**headers, **_credentials(self._proxy)}
 
     def _take(self) -> HTTPConnection | None:
         """An idle connection; whatever can be read from one means that the forge has closed it."""

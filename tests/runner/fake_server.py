@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tests.ports import reserve_port
+from tests.runner.fake_results import FakeResults
 
 PREFIX = "/api/runner/v1/"
 REGISTRATION = "frg_test"
@@ -86,6 +87,7 @@ class FakeServer:
         self.stopping = False
         self._port = reserve_port()
         self._http: ThreadingHTTPServer | None = None
+        self.results = FakeResults(self.url)
 
     @property
     def url(self) -> str:
@@ -149,6 +151,7 @@ class FakeServer:
                     **(contexts or {}),
                 },
                 "actions_sources": sources or [],
+                "runtime": self.results.runtime(),
                 "masks": [*secrets.values(), *(masks or [])],
             }  # fmt: skip
             job = FakeJob(number, payload, token, grace)
@@ -322,6 +325,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         path = urlsplit(self.path).path
         body = self._body()
+        if self.fake.results.serves(path):
+            self._results(body)
+            return
         if not path.startswith(PREFIX):
             self._git(path, body)
             return
@@ -342,7 +348,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(status, answer)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _handle
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") == "chunked":
@@ -363,6 +369,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(content)
         except OSError:
+            self.close_connection = True
+
+    def _results(self, body: bytes) -> None:
+        status, headers, content = self.fake.results.answer(self.command, self.path, self.headers, body)
+        length = headers.pop("Content-Length", str(len(content)))
+        try:
+            self.send_response(status)
+            for key, value in {**headers, "Content-Length": length}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            self.wfile.write(content)
+        except OSError:
+            self.close_connection = True
+        if int(length) > len(content):
             self.close_connection = True
 
     def _git(self, path: str, body: bytes) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ci.runner.actions import Reference
+from ci.runner.environment import input_variable
 from ci.runner.git import safe_ref
-from ci.runner.javascript import input_variable
 from ci.runner.metadata import MetadataError, load, with_ids
 from ci.runner.session import StepFailure
 
