@@ -52,10 +52,11 @@ def small_server(transactional_db, tmp_path):
 
 @pytest.fixture
 def blob(transactional_db):
-    yield blobs.create()
+    made = blobs.create()
+    yield made
     for one in Blob.objects.all():
         blobs.discard(one)
-    assert files(blob) == []
+    assert files(made) == []
 
 
 @pytest.fixture
