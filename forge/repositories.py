@@ -99,6 +99,8 @@ def delete_repository(*, repository: Repository) -> None:
     """Delete a repository with all that belongs to it. A push that is under way fails."""
     folder = repository.path
     with transaction.atomic():
+        # Before all that hangs on it: who works under this lock is through first, and finds none of it after.
+        Repository.objects.select_for_update(no_key=True).filter(pk=repository.pk).first()
         repository.delete()
     # Only now: a folder without a row is garbage, a row without a folder is a broken repository.
     _discard(folder)

@@ -13,6 +13,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from ci.models import (
+    Artifact,
+    ArtifactFile,
+    Blob,
+    BlobPart,
+    CacheEntry,
     ConcurrencyGroup,
     Environment,
     LabelSet,
@@ -26,6 +31,7 @@ from ci.models import (
     Schedule,
     Secret,
     SigningKey,
+    StoragePolicy,
     Variable,
     Workflow,
 )
@@ -155,6 +161,32 @@ def test_a_bucket_is_added_up_in_one_row(playground: Playground) -> None:
     pool = RunnerSet.objects.create(name="pool", labels=["linux"])
     MeasureSum.objects.create(runner_set=pool, kind="queue", bound=1.0, milliseconds=5, count=1)
     refused("measure_sum_once_a_bucket", lambda: copy(MeasureSum.objects.get()))
+
+
+def test_bytes_stand_once_in_a_blob_which_has_a_size_once_it_is_whole(db: None) -> None:
+    blob = Blob.objects.create()
+    refused("blob_committed_has_a_size", lambda: Blob.objects.update(size=1))
+    refused("blob_committed_has_a_size", lambda: Blob.objects.update(committed_at=NOW))
+    BlobPart.objects.create(blob=blob, block_id="a", position=0, size=1, file="one")
+    refused("blob_part_once_a_block", lambda: copy(BlobPart.objects.get(), position=1, file="two"))
+    refused("blob_part_once_a_position", lambda: copy(BlobPart.objects.get(), block_id="b", file="two"))
+
+
+def test_artifacts_and_caches_stand_once_where_they_are_looked_for(playground: Playground) -> None:
+    run = playground.run()
+    artifact = Artifact.objects.create(run=run, attempt=1, name="report", expires_at=NOW)
+    refused("artifact_once_an_attempt", lambda: copy(Artifact.objects.get()))
+    ArtifactFile.objects.create(artifact=artifact, path="a", blob=Blob.objects.create())
+    refused("artifact_file_once_a_path", lambda: copy(ArtifactFile.objects.get(), blob=Blob.objects.create()))
+    found = {"repository": playground.repository, "ref": run.ref, "key": "deps", "version": "1"}
+    CacheEntry.objects.create(blob=Blob.objects.create(), **found)
+    refused("cache_entry_once_a_scope", lambda: copy(CacheEntry.objects.get(), blob=Blob.objects.create()))
+
+
+def test_artifacts_are_kept_for_a_day_at_least(playground: Playground) -> None:
+    StoragePolicy.objects.create(repository=playground.repository)
+    for days in (0, 401):
+        refused("storage_policy_days_in_bounds", lambda d=days: StoragePolicy.objects.update(artifact_days=d))
 
 
 def test_every_constraint_has_a_test() -> None:

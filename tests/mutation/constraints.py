@@ -25,6 +25,8 @@ KEYS = NEWER + "::test_one_key_signs_and_has_its_private_half"
 SINCE_WHEN = NEWER + "::test_a_runner_set_says_since_when"
 AS_ONE = NEWER + "::test_a_runner_of_a_set_is_started_waits_and_ends_as_one"
 ADDED_UP = "tests/api/test_metrics.py::test_what_is_added_up_later_comes_to_what_was_there"
+BYTES = NEWER + "::test_bytes_stand_once_in_a_blob_which_has_a_size_once_it_is_whole"
+KEPT = NEWER + "::test_artifacts_and_caches_stand_once_where_they_are_looked_for"
 ROOM = OLDER + "::test_a_runner_set_has_room_for_its_idle_runners"
 
 
@@ -109,6 +111,13 @@ CONSTRAINTS = tuple(
             "signing_key_in_use_has_its_private_half",
             KEYS,
         ),
+        ("ci_blob", "blob_committed_has_a_size", BYTES),
+        ("ci_blobpart", "blob_part_once_a_block", BYTES),
+        ("ci_blobpart", "blob_part_once_a_position", BYTES),
+        ("ci_artifact", "artifact_once_an_attempt", KEPT),
+        ("ci_artifactfile", "artifact_file_once_a_path", KEPT),
+        ("ci_cacheentry", "cache_entry_once_a_scope", KEPT),
+        ("ci_storagepolicy", "storage_policy_days_in_bounds", NEWER + "::test_artifacts_are_kept_for_a_day_at_least"),
         ("forge_push", "push_moves_its_ref", OLDER + "::test_a_push_moves_its_ref_and_is_settled_at_a_time"),
         ("forge_push", "push_settled_has_a_time", OLDER + "::test_a_push_moves_its_ref_and_is_settled_at_a_time"),
         ("forge_member", "member_once_a_repository", NAMES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutation.caches import OF_CACHES
 from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
 from tests.mutation.guard import LIFE, RACES, Guard, T
@@ -68,6 +69,27 @@ GUARDS = (
         "    check_token(job, token)\n    try:\n",
         "    try:\n",
         (RACES + "test_token_under_the_lock.py",),
+    ),
+    Guard(
+        "the token under the lock: seal_log",
+        T + "seal_log.py",
+        "    check_token(job, token)\n",
+        "",
+        (RACES + "test_holder_under_the_lock.py",),
+    ),
+    Guard(
+        "the assignment under the lock",
+        T + "guard.py",
+        "(job.runner_id, job.assignment) == (token.runner_id, token.assignment)",
+        "job.runner_id == token.runner_id",
+        (RACES + "test_holder_under_the_lock.py",),
+    ),
+    Guard(
+        "the runner under the lock",
+        T + "guard.py",
+        "(job.runner_id, job.assignment) == (token.runner_id, token.assignment)",
+        "job.assignment == token.assignment",
+        (RACES + "test_holder_under_the_lock.py",),
     ),
     Guard(
         "no heartbeat for an ended job",
@@ -229,4 +251,5 @@ GUARDS = (
     *STATES,
     *CONSTRAINTS,
     *OF_RUNNER_SETS,
+    *OF_CACHES,
 )

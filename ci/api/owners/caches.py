@@ -147,7 +147,7 @@ class CacheUsageView(CachesOwnersView):
         taken = usage(found)
         shown = {
             "full_name": str(found),
-            "active_caches_size_in_bytes": taken.bytes,
-            "active_caches_count": taken.count,
+            "active_caches_size_in_bytes": taken.size,
+            "active_caches_count": taken.entries,
         }
         return Response(CacheUsageShape(shown).data)

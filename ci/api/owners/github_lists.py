@@ -18,6 +18,7 @@ def listed(view: OwnersView, rows: Any, shape: type[serializers.Serializer[Any]]
     """The page of `rows` that the address asks for, below `name`; clients of GitHub follow the Link header."""
     pages = Pages()
     found: Any = pages.paginate_queryset(rows, view.request, view=view)
+    assert pages.page is not None
     body = {"total_count": pages.page.paginator.count, name: shape(found, many=True).data}
     links = {"next": pages.get_next_link(), "prev": pages.get_previous_link()}
     said = ", ".join(f'<{address}>; rel="{relation}"' for relation, address in links.items() if address)

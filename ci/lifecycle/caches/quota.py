@@ -14,10 +14,10 @@ from forge.models import Repository
 
 
 class Usage(NamedTuple):
-    """Committed entries, and their bytes."""
+    """How many entries are committed, and the sum of their sizes in bytes."""
 
-    count: int
-    bytes: int
+    entries: int
+    size: int
 
 
 def quota(repository: Repository) -> int:
@@ -28,8 +28,8 @@ def quota(repository: Repository) -> int:
 
 def usage(repository: Repository) -> Usage:
     rows = CacheEntry.objects.filter(repository=repository, finalized_at__isnull=False)
-    found = rows.aggregate(count=Count("pk"), bytes=Sum("size"))
-    return Usage(found["count"], int(found["bytes"] or 0))
+    found = rows.aggregate(entries=Count("pk"), sum=Sum("size"))
+    return Usage(found["entries"], int(found["sum"] or 0))
 
 
 def check_fits(size: int, repository: Repository) -> None:
