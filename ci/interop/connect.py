@@ -165,7 +165,10 @@ def _parsed(kind: type[Request], raw: bytes, codec: str) -> Request:
     try:
         if codec == PROTO or not raw:
             return kind.FromString(raw)
-        return json_format.Parse(raw, kind(), ignore_unknown_fields=True)
+        given = json.loads(raw)
+        if not isinstance(given, dict):
+            raise ValueError("it is no JSON object")
+        return json_format.ParseDict(given, kind(), ignore_unknown_fields=True)
     except (DecodeError, json_format.ParseError, ValueError, RecursionError) as error:
         what = f"The body is no {kind.DESCRIPTOR.full_name}"
         reason = str(error).splitlines()[0][:200] if codec == JSON and str(error) else "it is cut off or damaged"

@@ -33,8 +33,30 @@ async def read(receive: Receive, *, encoding: str, largest: int) -> bytes:
         raise ConnectError("deadline_exceeded", "The message did not arrive in time.") from None
 
 
+class _Incoming:
+    """`receive`, and whether the whole request has come."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.complete = False
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        self.complete = not message.get("more_body", False)
+        return message
+
+    async def drop_rest(self) -> None:
+        left = _DROPPED
+        while left > 0 and not self.complete:
+            message = await self()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            left -= len(message.get("body", b""))
+
+
 async def _read(receive: Receive, encoding: str, largest: int) -> bytes:
-    body = RequestBody(receive, encoding=encoding, max_bytes=largest)
+    incoming = _Incoming(receive)
+    body = RequestBody(incoming, encoding=encoding, max_bytes=largest)
     pieces: list[bytes] = []
     held: asyncio.Semaphore | None = None
     try:
@@ -49,23 +71,12 @@ async def _read(receive: Receive, encoding: str, largest: int) -> bytes:
         if error.status != 413:
             raise ConnectError("invalid_argument", str(error)) from None
         pieces.clear()
-        await _drop_rest(receive)
+        await incoming.drop_rest()
         text = f"The message is larger than {largest} bytes, which is the limit here. Send less at once."
         raise ConnectError("resource_exhausted", text) from None
     finally:
         if held is not None:
             held.release()
-
-
-async def _drop_rest(receive: Receive) -> None:
-    left = _DROPPED
-    while left > 0:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        if not message.get("more_body", False):
-            return
-        left -= len(message.get("body", b""))
 
 
 def _turn() -> asyncio.Semaphore:

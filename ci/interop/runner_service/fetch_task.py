@@ -55,7 +55,7 @@ async def _next_task(call: Call) -> pb.Task | None:
         call,
         runner=runner,
         poll_id=key or secrets.token_hex(16),
-        seconds=_seconds(call),
+        seconds=waiting_seconds(call.seconds),
         build=task_payload.build,
     )
     if task is not None and call.is_gone and not key and not runner.ephemeral:
@@ -63,10 +63,10 @@ async def _next_task(call: Call) -> pb.Task | None:
     return task
 
 
-def _seconds(call: Call) -> float:
+def waiting_seconds(given: float | None) -> float:
+    """How long an answer may wait for a job, of a call that its client gives so many seconds."""
     # Spread, or all runners that a restart made poll together would do so for ever.
     seconds = WAIT_SECONDS * random.uniform(0.8, 1.0)
-    given = call.seconds
     return max(0.0, seconds if given is None else min(seconds, given - _LEFT_SECONDS))
 
 

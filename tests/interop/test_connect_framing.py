@@ -1,0 +1,197 @@
+"""Are calls framed as Connect frames them, and is each that is not refused with its code, and nothing stored?"""
+
+import gzip
+import json
+import zlib
+
+import httpx
+import pytest
+
+from ci.interop.protocol import runner_pb2
+from ci.models import JobState, Runner
+from ci.storage import logs
+from tests.interop.foreign import job_of, registered, row
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PROTO, JSON = "application/proto", "application/json"
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def runner(world, forge):
+    return registered(world, forge.url)
+
+
+@pytest.fixture
+def task(world, runner):
+    world.run()
+    return runner.task()
+
+
+@pytest.fixture
+def post(forge, runner):
+    """Posts bytes to a procedure, as the registered runner."""
+
+    def call(procedure, content=b"", *, kind=PROTO, method="POST", **headers):
+        service = "ping.v1.PingService" if procedure == "Ping" else "runner.v1.RunnerService"
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {"content-type": kind, "connect-protocol-version": "1", **runner.client.headers, **named}
+        url = f"{forge.url}/api/actions/{procedure if '/' in procedure else f'{service}/{procedure}'}"
+        return httpx.request(method, url, content=content, headers=sent, timeout=120)
+
+    return call
+
+
+def refused(answer, status, code):
+    assert answer.headers["content-type"] == JSON
+    said = answer.json()
+    assert (answer.status_code, said["code"]) == (status, code), said
+    assert said["message"]
+    return True
+
+
+def test_an_empty_body_is_the_empty_message(post):
+    answer = post("FetchTask")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, PROTO)
+    assert runner_pb2.FetchTaskResponse.FromString(answer.content).tasks_version == 1
+
+
+def test_protobuf_is_answered_with_protobuf_and_json_with_json(post):
+    answer = post("Ping", b"\n\x03you")
+    assert (answer.headers["content-type"], answer.content) == (PROTO, b"\n\x0bHello, you!")
+    answer = post("Ping", b'{"data":"you","unknown":1}', kind=JSON)
+    assert (answer.headers["content-type"], answer.json()) == (JSON, {"data": "Hello, you!"})
+    assert post("Ping", kind=f"{JSON}; charset=utf-8").json() == {"data": "Hello, !"}
+
+
+def test_json_has_numbers_of_64_bits_as_texts(post, world):
+    world.run()
+    task = post("FetchTask", b"{}", kind=JSON).json()["task"]
+    assert task["id"] == str(job_of(runner_pb2.Task(id=int(task["id"]))).pk * 10**6 + 1)
+
+
+def test_a_large_answer_is_packed_for_who_takes_it(post, world):
+    world.run()
+    plain = post("FetchTask", accept_encoding="identity", x_runner_request_key="k")
+    assert "content-encoding" not in plain.headers
+    packed = post("FetchTask", accept_encoding="gzip", x_runner_request_key="k")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content)
+    task = runner_pb2.FetchTaskResponse.FromString(packed.content).task  # httpx has unpacked it
+    assert task.id == runner_pb2.FetchTaskResponse.FromString(plain.content).task.id
+
+
+def test_a_small_answer_is_not_packed(post):
+    assert "content-encoding" not in post("Ping", b"\n\x03you", accept_encoding="gzip").headers
+
+
+def test_a_packed_request_is_unpacked(post):
+    answer = post("Ping", gzip.compress(b"\n\x03you"), content_encoding="gzip")
+    assert answer.content == b"\n\x0bHello, you!"
+
+
+def test_the_protocol_header_may_be_missing_but_not_wrong(post):
+    assert post("Ping", connect_protocol_version="").status_code == 200
+    assert refused(post("Ping", connect_protocol_version="2"), 400, "invalid_argument")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/grpc", "application/x-protobuf", ""])
+def test_another_content_type_is_refused(post, kind):
+    answer = post("Ping", kind=kind)
+    assert answer.status_code == 415
+    assert answer.headers["accept-post"] == "application/json, application/proto"
+
+
+def test_another_packing_is_unimplemented(post):
+    answer = post("Ping", content_encoding="br")
+    assert refused(answer, 501, "unimplemented")
+    assert answer.headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize(
+    "procedure", ["UpdateJobSummary", "fetchtask", "ping.v1.PingService/Pong", "runner.v1.Other/X"]
+)
+def test_an_unknown_procedure_is_unimplemented(post, procedure):
+    assert refused(post(procedure), 501, "unimplemented")
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_only_post_is_taken(post, method):
+    answer = post("Ping", method=method)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"\n\xffshort", PROTO),
+        (b"\n\x02\xff\xfe", PROTO),
+        (b"\xff\xff\xff", PROTO),
+        (b'{"data":', JSON),
+        (b'{"data":{}}', JSON),
+        (b"[]", JSON),
+        (b"null", JSON),
+        (b"1", JSON),
+        (b"\xff", JSON),
+        (b'{"data":"\\ud800"}', JSON),
+        (b'{"data":' + b"[" * 5000, JSON),
+    ],
+)
+def test_a_message_that_is_damaged_is_an_invalid_argument(post, content, kind):
+    assert refused(post("Ping", content, kind=kind), 400, "invalid_argument")
+
+
+def test_a_truncated_report_changes_nothing(post, task):
+    whole = runner_pb2.UpdateTaskRequest(state=runner_pb2.TaskState(id=task.id, result=1)).SerializeToString()
+    assert refused(post("UpdateTask", whole[:-1]), 400, "invalid_argument")
+    assert job_of(task).state == JobState.ASSIGNED
+
+
+def test_a_damaged_packing_is_an_invalid_argument(post):
+    assert refused(post("Ping", b"no gzip", content_encoding="gzip"), 400, "invalid_argument")
+    assert refused(post("Ping", gzip.compress(b"\n\x03you")[:-9], content_encoding="gzip"), 400, "invalid_argument")
+
+
+def test_a_log_batch_of_65_mib_is_refused_and_nothing_of_it_stored(post, task):
+    request = runner_pb2.UpdateLogRequest(task_id=task.id, rows=[row("x" * 63 * 1024) for _ in range(1057)])
+    content = request.SerializeToString()
+    assert len(content) > 65 * MIB
+    assert refused(post("UpdateLog", content), 429, "resource_exhausted")
+    assert logs.length(job_of(task).pk) == 0
+    assert job_of(task).state == JobState.ASSIGNED
+
+
+def test_a_packed_message_is_bounded_by_what_it_unpacks_to(post, task):
+    request = runner_pb2.UpdateLogRequest(task_id=task.id, rows=[row("x" * MIB)]).SerializeToString()
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(request) for _ in range(80)) + packer.flush()
+    assert len(bomb) < MIB
+    assert refused(post("UpdateLog", bomb, content_encoding="gzip"), 429, "resource_exhausted")
+    assert logs.length(job_of(task).pk) == 0
+
+
+def test_small_messages_have_a_small_limit(post):
+    assert refused(post("Ping", b"\n\x80\x80\x08" + b"x" * 131072), 429, "resource_exhausted")
+
+
+def test_the_server_goes_on_after_what_it_refused(post, task):
+    post("UpdateLog", b"\xff" * 1000)
+    answer = post("UpdateLog", runner_pb2.UpdateLogRequest(task_id=task.id, rows=[row("x")]).SerializeToString())
+    assert runner_pb2.UpdateLogResponse.FromString(answer.content).ack_index == 1
+
+
+def test_who_calls_is_asked_before_the_message_is_read(post):
+    headers = {"x_runner_token": "frr_wrong"}
+    assert refused(post("UpdateLog", b"\xff" * 100, **headers), 401, "unauthenticated")
+    assert Runner.objects.count() == 1
+
+
+@pytest.mark.parametrize("timeout", ["x", "-1", "12345678901", "1.5"])
+def test_a_deadline_that_is_no_number_is_refused(post, timeout):
+    assert refused(post("FetchTask", connect_timeout_ms=timeout), 400, "invalid_argument")
+
+
+def test_an_answer_in_json_says_what_is_wrong_in_a_sentence(post):
+    answer = post("FetchTask", x_runner_uuid="x", x_runner_token="y")
+    assert json.loads(answer.content) == {"code": "unauthenticated", "message": "unregistered runner"}
