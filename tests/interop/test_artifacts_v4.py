@@ -137,7 +137,8 @@ def test_many_blocks_in_parallel_make_the_same_bytes(client, tmp_path):
     assert hashlib.sha256((tmp_path / "target/large").read_bytes()).digest() == hashlib.sha256(data).digest()
 
 
-def test_ten_thousand_small_files_arrive(client, tmp_path):
+def test_ten_thousand_small_files_arrive(npm_client, forge, assigned, tmp_path):
+    client = Client(npm_client, "artifact-6", forge, assigned, tmp_path)
     source = fill(tmp_path / "source", {f"{number % 100}/{number}": str(number).encode() for number in range(10_000)})
     made = client.upload("many", source, compressionLevel=0)
     client.download(made["id"], tmp_path / "target")
