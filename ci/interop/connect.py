@@ -37,7 +37,9 @@ class Call:
     """One call: its headers, who makes it, and, once its message was read, whether the client is still there."""
 
     def __init__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        self._headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        self._headers: dict[str, str] = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
         self._receive = receive
         self._send = send
         self._hang_up: HangUp | None = None

@@ -19,8 +19,10 @@ from ci.models import Job
 
 # A Forgejo runner refuses a file with any key that it does not know.
 _JOB_KEYS = ("env", "defaults", "container", "services", "outputs", "cancel-timeout-minutes")
-_STEP_KEYS = ("id", "name", "uses", "run", "working-directory", "shell", "with", "env", "continue-on-error")
-_STEP_KEYS += ("timeout-minutes",)
+_STEP_KEYS = (
+    *("id", "name", "uses", "run", "working-directory", "shell", "with", "env"),
+    *("continue-on-error", "timeout-minutes"),
+)
 # The server's own time limit comes first, so that the job ends with its reason; the runner's is for when it is away.
 _LATER_MINUTES = 1
 

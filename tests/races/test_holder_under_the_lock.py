@@ -1,4 +1,4 @@
-"""Who proves a job by runner and assignment proves nothing once one of the two was replaced, before the lock or since."""
+"""Who proves a job by runner and assignment proves nothing once one of the two was replaced."""
 
 from collections.abc import Callable
 
