@@ -105,14 +105,22 @@ class JobActorAuthentication(_BearerAuthentication):
     """A running job by its own token (GITHUB_TOKEN), as far as its `actions` permission goes: for what GitHub's clients
     ask its REST API. `request.user` is a JobActor."""
 
+    permission = "actions"
+
     def authenticate(self, request: Request) -> tuple[JobActor, str] | None:
         token = token_in(request.META.get("HTTP_AUTHORIZATION"), schemes=_PERSONAL)
         if token is None or not token.startswith(PREFIXES["job"]):
             return None
-        actor = tokens.actor_of_job_token(token, permission="actions")
+        actor = tokens.actor_of_job_token(token, permission=self.permission)
         if actor is None:
             raise Unauthenticated("This is not the token of a job that runs: it is unknown, or its job has ended.")
         return actor, "job token"
+
+
+class JobMetadataAuthentication(JobActorAuthentication):
+    """A running job by its own token, to see what a repository is."""
+
+    permission = "metadata"
 
 
 class AccessTokenAuthentication(_BearerAuthentication):

@@ -58,7 +58,8 @@ def actor_of_job_token(token: str, *, permission: str = "contents") -> JobActor 
     job = Job.objects.filter(token_hash=hash_token(token), state__in=ACTIVE_STATES).select_related("run").first()
     if job is None:
         return None
-    granted = token_permissions(job)[permission]
+    # Every token may read metadata: GitHub docs, "Permissions for the GITHUB_TOKEN".
+    granted = "read" if permission == "metadata" else token_permissions(job)[permission]
     return JobActor(
         repository_id=job.run.repository_id,
         job_id=job.pk,
