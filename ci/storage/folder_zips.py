@@ -40,17 +40,22 @@ def zipped(files: Iterable[tuple[str, Blob]]) -> Iterator[bytes]:
     Raises BlobMissing, BlobLost, zlib.error, while iterating.
     """
     pipe = _Pipe()
-    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:  # type: ignore[arg-type]
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:
         for path, blob in files:
             entry = zipfile.ZipInfo(path, _TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = _PERMISSIONS
-            with made.open(entry, "w", force_zip64=(blob.size or 0) > 2**26) as target:
+            with made.open(entry, "w", force_zip64=_may_be_large(blob)) as target:
                 for piece in _plain(blob):
                     target.write(piece)
                     yield pipe.take()
             yield pipe.take()
     yield pipe.take()
+
+
+def _may_be_large(blob: Blob) -> bool:
+    """Whether it may have more than 2 GiB, for which the plain form of zip is safe. How far it unpacks, nobody knows."""
+    return bool(blob.content_encoding) or (blob.size or 0) > 2**30
 
 
 def _plain(blob: Blob) -> Iterator[bytes]:
