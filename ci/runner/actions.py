@@ -59,13 +59,13 @@ class Actions:
         that refuses this forge?"""
         if not catalog.knows(uses):
             return False
-        if self.node is None:
+        if self.node is None or self._works_at_github_only(uses):
             return True
         known = len(self._failed)
         try:
             self._repository(Reference.read(uses), console=console, guard=guard)
         except StepFailure as error:
-            if len(self._failed) > known and not self._works_at_github_only(uses):
+            if len(self._failed) > known:
                 console.print(f"{error}. The runner's {catalog.built_in(uses)} is used instead.")
             return not guard.state()
         return False
@@ -139,13 +139,11 @@ class Actions:
     def _fetch(self, reference: Reference, *, console: Console, guard: Guard) -> Path:
         """Try this forge, then each configured source."""
         own = self._session.server_url
-        name = f"{reference.repository}@{reference.ref}"
-        # This forge's own repository of that name may hold one that was changed to work here; GitHub's does not.
-        others = () if self._works_at_github_only(name) else self._session.payload.actions_sources
-        sources = list(dict.fromkeys(url for url in (own, *others) if url))
+        sources = list(dict.fromkeys(url for url in (own, *self._session.payload.actions_sources) if url))
         folder = self._session.folders.actions / re.sub(
             r"[^A-Za-z0-9._-]", "_", f"{reference.repository}_{reference.ref}"
         )
+        name = f"{reference.repository}@{reference.ref}"
         problems: list[str] = []
         for source in sources:
             try:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ci.runner.builtin import catalog
 from tests.runner.conftest import Runners
 from tests.runner.fake_results import SIGNATURE, TOKEN
 from tests.runner.fake_server import FakeServer
@@ -246,23 +247,24 @@ def test_a_cancel_ends_an_upload_that_hangs(server: FakeServer, runners: Runners
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed here")
-def test_this_forges_own_action_of_the_name_is_used_where_node_is(
-    server: FakeServer, runners: Runners, tmp_path: Path
-) -> None:
+def test_javascript_actions_see_where_the_forge_keeps_files(server: FakeServer, runners: Runners) -> None:
     assert server.repositories is not None
-    action = "inputs: {path: {}}\nruns: {using: node20, main: main.js}\n"
     script = (
         "const e = process.env;\n"
-        "console.log('own', e.ACTIONS_RUNTIME_URL, e.ACTIONS_RESULTS_URL, e.ACTIONS_CACHE_URL,"
+        "console.log('seen', e.ACTIONS_RUNTIME_URL, e.ACTIONS_RESULTS_URL, e.ACTIONS_CACHE_URL,"
         " e.ACTIONS_CACHE_SERVICE_V2, e.ACTIONS_RUNTIME_TOKEN.length);\n"
     )
-    theirs = Repository(server.repositories, "actions/upload-artifact")
-    theirs.commit({"action.yml": action, "main.js": script}, tag="v4")
-    server.public.add("actions/upload-artifact")
-    job = runners.run(server.add([upload("x")]))
+    action = {"action.yml": "runs: {using: node20, main: main.js}\n", "main.js": script}
+    Repository(server.repositories, "octo/look").commit(action, tag="v1")
+    outer = "runs:\n  using: composite\n  steps: [{uses: octo/look@v1}]\n"
+    Repository(server.repositories, "octo/outer").commit({"action.yml": outer}, tag="v1")
+    job = runners.run(server.add([{"name": "plain", "uses": "octo/look@v1"}, {"name": "in", "uses": "octo/outer@v1"}]))
     runtime = server.results.runtime()
-    told = f"own {runtime['runtime_url']} {runtime['results_url']} {runtime['cache_url']} true {len(TOKEN)}"
-    assert told in job.lines_of("upload"), job.text
+    seen = f"seen {runtime['runtime_url']} {runtime['results_url']} {runtime['cache_url']} true {len(TOKEN)}"
+    assert seen in job.lines_of("plain") and seen in job.lines_of("in"), job.text
+
+
+def test_which_action_is_built_in_and_why_is_in_the_log(server: FakeServer, runners: Runners, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("bash", "git", "touch"):
@@ -270,3 +272,19 @@ def test_this_forges_own_action_of_the_name_is_used_where_node_is(
     job = runners.run(server.add([run("touch x"), upload("x")]), env={"PATH": str(programs)})
     assert job.conclusion == "success", job.text
     assert "built-in upload-artifact: Node.js or the action itself is not available here." in job.text
+
+
+@pytest.mark.parametrize(
+    ("uses", "server", "alone"),
+    [
+        ("actions/upload-artifact@v4", "http://forge.example:8000", True),
+        ("actions/upload-artifact@v4", "http://forge.localhost:8000", False),
+        ("actions/upload-artifact/merge@v4.6.2", "http://127.0.0.1:8000", True),
+        ("actions/download-artifact@0123456789012345678901234567890123456789", "http://forge.example", True),
+        ("actions/download-artifact@v3", "http://forge.example", False),
+        ("actions/cache@v5", "http://forge.example", False),
+        ("octo/upload-artifact@v4", "http://forge.example", False),
+    ],
+)
+def test_the_real_one_is_not_tried_where_it_would_refuse_the_forge(uses: str, server: str, alone: bool) -> None:
+    assert catalog.works_at_github_only(uses, server) is alone
