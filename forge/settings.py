@@ -142,17 +142,17 @@ STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 300
 # Where logs, artifacts and caches lie: below DATA_DIR, or in a bucket of S3 or of what speaks its protocol. Without
-# keys those of the environment or the machine count, as for Amazon's own tools.
+# keys those of the environment (AWS_…) or of the machine's role count.
 S3_BUCKET = env.str("FORGE_S3_BUCKET", default="")
 _DISK = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": DATA_DIR / "blobs"}}
 _BUCKET = {
     "BACKEND": "ci.storage.s3.S3",
     "OPTIONS": {
-        "bucket_name": S3_BUCKET,
-        "endpoint_url": env.str("FORGE_S3_ENDPOINT", default="") or None,
-        "region_name": env.str("FORGE_S3_REGION", default="") or None,
-        "access_key": env.str("FORGE_S3_ACCESS_KEY", default="") or None,
-        "secret_key": env.str("FORGE_S3_SECRET_KEY", default="") or None,
+        "bucket": S3_BUCKET,
+        "endpoint": env.str("FORGE_S3_ENDPOINT", default=""),
+        "region": env.str("FORGE_S3_REGION", default=""),
+        "access_key": env.str("FORGE_S3_ACCESS_KEY", default=""),
+        "secret_key": env.str("FORGE_S3_SECRET_KEY", default=""),
     },
 }
 STORAGES = {

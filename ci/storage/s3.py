@@ -2,85 +2,104 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from types import SimpleNamespace
-from typing import Any
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, cast
 
-from botocore.config import Config
-from botocore.exceptions import ClientError
+import obstore
 from django.core.files.base import File
-from storages.backends.s3 import S3Storage
-from storages.utils import clean_name
+from django.core.files.storage import Storage
+from django.utils.deconstruct import deconstructible
+from obstore.store import S3Store
 
 from ci.storage.files import PIECE
 
-_MOST_DELETED_AT_ONCE = 1000  # S3's own limit
+# Up to this a file travels in one request and sits in memory for it; larger ones in parts of this size.
+_PART_BYTES = 8 * 1024 * 1024
+_PARTS_AT_ONCE = 2
+_READ_AHEAD = 256 * 1024
 
 
-class S3(S3Storage):
-    """Amazon's S3, and what speaks its protocol: MinIO, Ceph, Garage and others."""
+@deconstructible
+class S3(Storage):
+    """Amazon's S3, and what speaks its protocol: MinIO, Ceph, Garage, SeaweedFS and others.
 
-    def __init__(self, **options: Any) -> None:
-        # Servers at an address of their own seldom have a name for each bucket, and not all know the newest checksums.
-        style = "path" if options.get("endpoint_url") else "auto"
-        config = Config(
-            s3={"addressing_style": style},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            retries={"max_attempts": 4, "mode": "standard"},
-            connect_timeout=10,
-            read_timeout=60,
-            max_pool_connections=32,
+    Names are used as they are and must be new: files of one name replace each other. What fails raises
+    FileNotFoundError or obstore.exceptions.BaseError.
+    """
+
+    def __init__(
+        self, *, bucket: str, endpoint: str = "", region: str = "", access_key: str = "", secret_key: str = ""
+    ) -> None:
+        self.bucket = bucket
+        given = {
+            "endpoint": endpoint,
+            "region": region,
+            "access_key_id": access_key,
+            "secret_access_key": secret_key,
+        }
+        self._given = {name: value for name, value in given.items() if value}
+
+    @cached_property
+    def _store(self) -> S3Store:
+        # Made when it is first used: its threads would not survive the fork of the task workers.
+        return S3Store(
+            self.bucket,
+            **cast(Any, self._given),
+            client_options={
+                "allow_http": self._given.get("endpoint", "").startswith("http://"),
+                "connect_timeout": "10s",
+                "read_timeout": "60s",
+                "timeout": "15m",
+            },
+            retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=60)},
         )
-        # Whole files are read by readers of logs only: from the disk, when they are large.
-        super().__init__(**{"client_config": config, "max_memory_size": 1024 * 1024, **options})
-        # boto's clients may be shared by threads; one for each, as the base class has it, costs memory and a start.
-        self._connections = SimpleNamespace()
 
     def read_range(self, name: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from `start` to before `end`, and no others travel. Raises FileNotFoundError."""
-        with _missing_is_not_found(name):
-            answer = self._client.get_object(Range=f"bytes={start}-{end - 1}", **self._place(name))
-        with contextlib.closing(answer["Body"]) as body:
-            yield from body.iter_chunks(PIECE)
+        """The bytes from `start` to before `end`; no others travel. Raises FileNotFoundError."""
+        found = obstore.get(self._store, name, options={"range": (start, end)})
+        for piece in found.stream(min_chunk_size=PIECE):
+            yield bytes(piece)
+
+    def delete(self, name: str) -> None:
+        self.delete_all([name])
 
     def delete_all(self, names: Sequence[str]) -> None:
-        """Many in one call; those that are not there count as deleted. Raises OSError naming the first that failed."""
-        for first in range(0, len(names), _MOST_DELETED_AT_ONCE):
-            keys = [{"Key": self._place(name)["Key"]} for name in names[first : first + _MOST_DELETED_AT_ONCE]]
-            answer = self._client.delete_objects(Bucket=self.bucket_name, Delete={"Objects": keys, "Quiet": True})
-            for failed in answer.get("Errors", []):
-                raise OSError(f"{failed.get('Key')}: {failed.get('Code')}")
+        """Many in one call; those that are not there count as deleted."""
+        if names:
+            obstore.delete(self._store, list(names))
+
+    def exists(self, name: str) -> bool:
+        try:
+            obstore.head(self._store, name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def listdir(self, path: str) -> tuple[list[str], list[str]]:
+        found = obstore.list_with_delimiter(self._store, path)
+        return (
+            [folder.rpartition("/")[2] for folder in found["common_prefixes"]],
+            # Some servers show an empty folder as an object in itself.
+            [one["path"].rpartition("/")[2] for one in found["objects"] if one["path"] != path],
+        )
+
+    def size(self, name: str) -> int:
+        return obstore.head(self._store, name)["size"]
 
     def get_modified_time(self, name: str) -> datetime:
-        """Raises FileNotFoundError."""
-        with _missing_is_not_found(name):
-            modified: datetime = super().get_modified_time(name)
-            return modified
+        return obstore.head(self._store, name)["last_modified"]
+
+    def get_available_name(self, name: str, max_length: int | None = None) -> str:
+        return name  # ours are random, and asking costs a request
+
+    def _open(self, name: str, mode: str = "rb") -> File[bytes]:
+        if mode != "rb":
+            raise ValueError("Files in a bucket are opened to read bytes.")
+        return File(cast(Any, obstore.open_reader(self._store, name, buffer_size=_READ_AHEAD)), name)
 
     def _save(self, name: str, content: File[bytes]) -> str:
-        # In one call, which our files are small enough for: an upload in parts that is killed leaves its parts behind.
         content.seek(0)
-        parameters = self._get_write_parameters(name, content)
-        self._client.put_object(Body=content.file, **self._place(name), **parameters)
-        stored: str = clean_name(name)
-        return stored
-
-    @property
-    def _client(self) -> Any:
-        return self.connection.meta.client
-
-    def _place(self, name: str) -> dict[str, str]:
-        return {"Bucket": self.bucket_name, "Key": self._normalize_name(clean_name(name))}
-
-
-@contextlib.contextmanager
-def _missing_is_not_found(name: str) -> Iterator[None]:
-    try:
-        yield
-    except ClientError as error:
-        if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
-            raise FileNotFoundError(f"There is no file {name} in the bucket.") from error
-        raise
+        obstore.put(self._store, name, cast(Any, content.file), chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+        return name
