@@ -67,6 +67,12 @@ class JobActorScheme(_TokenScheme):
     description = "What a running job sees as GITHUB_TOKEN, `frj_…`, as far as its permission `actions` goes."
 
 
+class JobMetadataScheme(_TokenScheme):
+    target_class = "ci.api.authentication.JobMetadataAuthentication"
+    name = "metadataToken"
+    description = "What a running job sees as GITHUB_TOKEN, `frj_…`, whatever its permissions are."
+
+
 class IdTokenRequestScheme(_TokenScheme):
     target_class = "ci.api.authentication.IdTokenRequestAuthentication"
     name = "idTokenRequest"

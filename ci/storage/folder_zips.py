@@ -54,7 +54,7 @@ def zipped(files: Iterable[tuple[str, Blob]]) -> Iterator[bytes]:
 
 
 def _may_be_large(blob: Blob) -> bool:
-    """Whether it may have more than 2 GiB, for which the plain form of zip is safe. How far it unpacks, nobody knows."""
+    """Whether it may have more than 2 GiB, as far as the plain form of zip is safe; packed ones may become anything."""
     return bool(blob.content_encoding) or (blob.size or 0) > 2**30
 
 

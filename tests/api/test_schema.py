@@ -23,6 +23,7 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
+from ci.interop import urls as interop
 from ci.lifecycle import registration, settings_values
 from ci.lifecycle.environments import create_environment
 from ci.lifecycle.runner_sets import save_runner_set
@@ -30,6 +31,8 @@ from ci.models import Job, RegistrationToken, RunnerSet, Scope
 from forge.access_tokens import create_access_token
 from forge.wsgi import application
 from tests.api.calls import call, lines
+from tests.lifecycle.artifact_making import keep, keep_folder
+from tests.lifecycle.caching import job_of, save
 
 EXAMPLES = 3  # of each kind for each operation
 TURNS = 3  # for each good one: with other rows
@@ -68,6 +71,8 @@ BODIES = {
         for what in ("runs/{run_id}/cancel", "runs/{run_id}/force-cancel", "jobs/{job_id}/cancel")
     },
 }
+# What a call cannot do without.
+QUERIES = {"DELETE /api/v1/repos/{owner}/{repository}/actions/caches": {"key": "deps"}}
 
 
 def document():
@@ -112,6 +117,12 @@ class World:
             "key": ["KEY", "OTHER"],
             "run_id": [run.pk, ended.pk],
             "job_id": list(Job.objects.values_list("pk", flat=True)),
+            # One is a zip itself, and one is a folder that becomes one.
+            "artifact_id": [
+                keep_folder(job_of(self.running), "folder", file=b"x").pk,
+                keep(job_of(self.running), "zip").pk,
+            ],
+            "cache_id": [save(job_of(self.running), key).pk for key in ("deps", "other")],
             "runner_id": [runner.pk, *(one.pk for one in others)],
             "token_id": [token.pk, *tokens],
             "set_id": [parked_set(one, playground.operator) for one in (Scope(), *scopes)],
@@ -188,7 +199,7 @@ def explore(world: World, operation: Any, mode: GenerationMode) -> set[int]:
                 world.aim(case, turn)
             if positive and turn == 0:
                 # Once as plainly as can be: what is made up depends on every constant in the code.
-                case.query = {}
+                case.query = dict(QUERIES.get(operation.label, {}))
                 case.body = BODIES.get(operation.label, case.body)
             with transaction.atomic():
                 response = case.call()
@@ -210,8 +221,10 @@ def test_the_document_is_valid_openapi(db):
 
 def test_every_address_below_api_is_in_the_document(db):
     described = {path.replace("{", "<").replace("}", ">") for path in document()["paths"]}
+    # The protocols of runners and clients that exist already are theirs to describe.
+    theirs = set(addresses(interop.urlpatterns))
     for address in addresses(get_resolver().url_patterns):
-        if address.startswith("/api/") and address not in ("/api/", "/api/schema/", "/api/docs/"):
+        if address.startswith("/api/") and address not in ("/api/", "/api/schema/", "/api/docs/", *theirs):
             assert address in described
 
 
