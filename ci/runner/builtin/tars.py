@@ -42,13 +42,14 @@ def readable_methods() -> list[str]:
 
 def create(file: Path, paths: Sequence[str], *, workspace: Path, compression: str) -> None:
     """Raises Failure, OSError."""
+    start = os.path.realpath(workspace)
     with (
         file.open("wb") as raw,
         _compressing(raw, compression) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for path in paths:
-            archive.add(path, arcname=os.path.relpath(path, workspace), filter=_ordinary)
+            archive.add(path, arcname=os.path.relpath(path, start), filter=_ordinary)
 
 
 def _ordinary(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
