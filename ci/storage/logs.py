@@ -11,12 +11,22 @@ from typing import NamedTuple
 import zstandard
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from ci.models import Log, LogChunk
 from ci.storage import files, log_blobs
-from ci.storage.log_lines import LogLine, compress, decode_lines, decompress, encode_line, texts_only
+from ci.storage.log_lines import (
+    CUT_MARK,
+    MAX_LINE_BYTES,
+    MAX_TIME_LENGTH,
+    LogLine,
+    compress,
+    decode_lines,
+    decompress,
+    encode_line,
+    texts_only,
+)
 
 __all__ = [
     "Appended",
@@ -28,6 +38,7 @@ __all__ = [
     "base",
     "begin_anew",
     "delete",
+    "is_full",
     "is_sealed",
     "length",
     "lines",
@@ -166,6 +177,12 @@ def length(job_id: int) -> int:
 def base(job_id: int) -> int:
     """The number of the first line of the current assignment."""
     return Log.objects.filter(pk=job_id).values_list("base", flat=True).first() or 0
+
+
+def is_full(job_id: int, *, max_lines: int, max_bytes: int) -> bool:
+    """Whether another line of any length may not fit under these limits."""
+    longest = MAX_LINE_BYTES + MAX_TIME_LENGTH + len(CUT_MARK.encode()) + 2
+    return Log.objects.filter(Q(lines__gte=max_lines) | Q(size__gt=max_bytes - longest), pk=job_id).exists()
 
 
 def begin_anew(job_id: int) -> None:

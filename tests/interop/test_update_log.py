@@ -2,10 +2,12 @@
 
 import pytest
 
+from ci.interop.protocol import runner_pb2
+from ci.interop.runner_service import update_log
 from ci.lifecycle import sweeps, transitions
 from ci.models import JobState, Log
 from ci.storage import logs
-from tests.interop.foreign import SUCCESS, code_of, job_of, registered, row, step
+from tests.interop.foreign import CANCELLED, SUCCESS, code_of, job_of, registered, row, step
 from tests.lifecycle.test_deadlines import let_pass
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,6 +138,19 @@ def test_an_unacknowledged_task_that_was_taken_back_is_not_acknowledged_by_its_l
     assert code_of(runner.log, task, "late") == "aborted"
     job.refresh_from_db()
     assert (job.state, logs.length(job.pk)) == (JobState.QUEUED, 0)
+
+
+def test_at_the_log_limit_the_job_is_stopped_and_the_rest_is_dropped(world, runner, task, settings):
+    """In this process, whose limit can be set: the two calls as the server makes them."""
+    settings.LOG_LIMIT_LINES = 3
+    rows = [row(text) for text in "abcde"]
+    request = runner_pb2.UpdateLogRequest(task_id=task.id, rows=rows)
+    assert update_log._update(runner.row, request).ack_index == 5
+    request = runner_pb2.UpdateLogRequest(task_id=task.id, index=5, rows=rows, no_more=True)
+    assert update_log._update(runner.row, request).ack_index == 10
+    assert texts(task) == ["a", "b", "c"]
+    assert job_of(task).cancel_reason == "log_limit"
+    assert runner.state(task).state.result == CANCELLED
 
 
 def test_a_large_batch_comes_through_whole(runner, task):

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from django.conf import settings
+
 from ci.interop.connect import Call
 from ci.interop.connect_errors import ConnectError
 from ci.interop.protocol import runner_pb2 as pb
@@ -68,8 +70,11 @@ def _acknowledge(job_id: int, holder: Holder) -> None:
 def _append(job_id: int, holder: Holder, base: int, request: pb.UpdateLogRequest) -> int:
     length = logs.length(job_id) - base
     end = request.index + len(request.rows)
-    if request.index > length or end <= length or end > _LARGEST_INDEX:
+    if end <= length or end > _LARGEST_INDEX:
         return length
+    if request.index > length:
+        # What is missing in between was dropped, or never came.
+        return end if _is_full(job_id) else length
     new = request.rows[length - request.index :]
     try:
         for first, lines in _pieces(new, length):
@@ -82,6 +87,10 @@ def _append(job_id: int, holder: Holder, base: int, request: pb.UpdateLogRequest
         # The job is being stopped for it. Its runner is to end, not to offer the rest again and again.
         return end
     return length
+
+
+def _is_full(job_id: int) -> bool:
+    return logs.is_full(job_id, max_lines=settings.LOG_LIMIT_LINES, max_bytes=settings.LOG_LIMIT_BYTES)
 
 
 def _pieces(rows: Sequence[pb.LogRow], first: int) -> Iterator[tuple[int, Lines]]:
