@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connection
 
 from ci.lifecycle import caches
 from ci.lifecycle.errors import AlreadyExists, JobEnded, NotFound, Unauthenticated
@@ -10,7 +14,7 @@ from ci.models import Blob, CacheEntry, Job, StoragePolicy
 from forge.repositories import delete_repository
 from tests.lifecycle.caching import VERSION, begin, found, job_of, kept, on, save, upload
 from tests.playground import Playground
-from tests.races.interleaving import rival_before
+from tests.races.interleaving import PATIENCE_SECONDS, rival_before
 
 LOCK_REPOSITORY = r'FROM "forge_repository" .*FOR NO KEY UPDATE'
 WAITING = 'SELECT "forge_repository"'
@@ -201,3 +205,28 @@ def test_who_comes_while_the_repository_is_deleted_finds_none(committing_playgro
     assert rival.waited_in.startswith(WAITING)
     assert isinstance(rival.error, NotFound)
     assert not CacheEntry.objects.exists()
+
+
+def test_many_jobs_at_once_never_leave_more_than_fits(committing_playground: Playground) -> None:
+    """In an order that is not the test's to choose; this holds after every commit all the same."""
+    playground = committing_playground
+    jobs = [on(playground, runner=f"runner-{number}") for number in range(4)]
+    allow(playground, 10)
+    together = threading.Barrier(len(jobs))
+
+    def work(job: Job) -> list[int]:
+        try:
+            together.wait(PATIENCE_SECONDS)
+            sizes = []
+            for number in range(6):
+                save(job, f"{job.pk}-{number}")
+                sizes.append(caches.usage(playground.repository).size)
+            return sizes
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        sizes = [size for seen in threads.map(work, jobs) for size in seen]
+    assert (len(sizes), max(sizes)) == (24, 9)
+    assert caches.usage(playground.repository) == (3, 9)
+    assert CacheEntry.objects.count() == Blob.objects.count() == 3
