@@ -87,6 +87,28 @@ def test_steps_stand_between_set_up_and_completion_with_their_lines(runner, task
     assert second.ended_at == datetime.fromtimestamp(START + 3, UTC)
 
 
+def test_a_name_is_evaluated_as_far_as_the_server_knows(world, runner):
+    world.run(
+        """
+        on: push
+        jobs:
+          build:
+            runs-on: linux
+            strategy: {matrix: {os: [bsd]}}
+            steps:
+              - name: On ${{ matrix.os }}
+                run: echo
+              - run: echo ${{ github.ref_name }}
+              - run: echo ${{ secrets.KEY }} ${{ matrix.os }}
+        """
+    )
+    task = runner.task()
+    runner.state(task, steps=[step(number, began=False) for number in range(3)])
+    runner.state(task, steps=[step(0), step(1, began=False), step(2, began=False)])
+    names = [one.name for one in job_of(task).steps.order_by("number")]
+    assert names[1:] == ["On bsd", "Run echo main", "Run echo ${{ secrets.KEY }} ${{ matrix.os }}"]
+
+
 def test_the_set_up_ends_where_the_first_step_begins(runner, task):
     runner.state(task, steps=[step(0, began=False), step(1, began=False)])
     assert rows(task)[0] == (1, "Set up job", "running", 0, 0)

@@ -10,7 +10,6 @@ from ci.lifecycle import foreign_runners
 from ci.models import Runner, RunnerPhase
 from ci.waiting.process import current
 
-LABELS_WITH_SCHEMA = ":"
 _STATUSES = {
     RunnerPhase.PENDING: pb.RUNNER_STATUS_IDLE,
     RunnerPhase.RUNNING: pb.RUNNER_STATUS_ACTIVE,
@@ -33,7 +32,7 @@ def caller(call: Call) -> Runner:
 
 def names_of(labels: Sequence[str]) -> list[str]:
     """The names alone: `ubuntu-latest` of `ubuntu-latest:host` or `ubuntu-latest:docker://node:22`."""
-    return [label.partition(LABELS_WITH_SCHEMA)[0] for label in labels]
+    return [label.partition(":")[0] for label in labels]
 
 
 def described(runner: Runner, *, token: str = "") -> pb.Runner:

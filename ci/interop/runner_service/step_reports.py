@@ -17,7 +17,7 @@ from ci.interop.protocol import runner_pb2 as pb
 from ci.interop.runner_service.results import conclusion_of
 from ci.interop.step_names import step_names
 from ci.lifecycle.transitions.update_steps import MAX_STEPS
-from ci.models import Conclusion, Job
+from ci.models import Conclusion, Job, Step
 from ci.storage import logs
 
 SET_UP, COMPLETE = "Set up job", "Complete job"
@@ -37,7 +37,7 @@ class _Ranges:
 
 def of(job: Job, state: pb.TaskState, *, left_out: Sequence[str] = ()) -> list[Report]:
     """What the report says of every step. `left_out`: outputs that cannot be kept, named on the last one."""
-    names = step_names(job.definition)
+    names = _names(job)
     base = logs.base(job.pk)
     length = logs.length(job.pk) - base
     steps = {step.id: step for step in state.steps if 0 <= step.id < len(names)}
@@ -48,6 +48,14 @@ def of(job: Job, state: pb.TaskState, *, left_out: Sequence[str] = ()) -> list[R
     if conclusion_of(state.result) is not None or len(names) == sum(_is_ended(step) for step in begun):
         found.append({"number": len(names) + 2, **_completion(state, begun, ranges, length, left_out)})
     return [_placed(report, base) for report in found if report["number"] <= MAX_STEPS]
+
+
+def _names(job: Job) -> list[str]:
+    """Empty once all steps are known: the name that a step has stays."""
+    count = len(job.definition.get("steps") or [])
+    if Step.objects.filter(job=job, number__range=(2, count + 1)).count() == count:
+        return [""] * count
+    return step_names(job)
 
 
 def _ranges(begun: Sequence[pb.StepState], length: int) -> _Ranges:
