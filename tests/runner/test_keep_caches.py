@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ci.runner.builtin import caches, tars
+from ci.runner.builtin.step import Failure
 from tests.runner.conftest import Runners
 from tests.runner.fake_server import FakeJob, FakeServer
 
@@ -180,6 +182,39 @@ def test_a_service_that_is_down_costs_a_warning_and_not_the_job(server: FakeServ
     job = runners.run(server.add([cache("k", uses=RESTORE)]))
     assert job.conclusion == "success", job.text
     assert "##[warning]Failed to restore: Failed to GetCacheEntryDownloadURL" in job.text
+
+
+@pytest.mark.parametrize("uses", ["actions/cache@v4", "actions/upload-artifact@v4", "actions/upload-artifact@v3"])
+def test_a_forge_without_these_services_is_told_of(server: FakeServer, runners: Runners, uses: str) -> None:
+    job = server.add([run("mkdir kept; touch kept/x"), cache("k", uses=uses), tell()])
+    del job.payload["runtime"]
+    runners.run(job)
+    if uses == CACHE:
+        assert job.conclusion == "success" and told(job) == '{"cache-hit":"false"}'
+        assert "[warning]The forge offers no cache to this job." in job.lines_of("cache")
+    else:
+        assert "##[error]Unable to get the ACTIONS_RUNTIME_TOKEN env variable" in job.lines_of("cache")
+
+
+@pytest.mark.parametrize("compression", [tars.GZIP, tars.ZSTD])
+def test_archives_of_either_compression_come_back(tmp_path: Path, compression: str) -> None:
+    kept = tmp_path / "work" / "kept"
+    kept.mkdir(parents=True)
+    (kept / "file").write_bytes(b"0123456789" * 1_000_000)
+    tars.create(tmp_path / "tar", [str(kept)], workspace=tmp_path / "work", compression=compression)
+    (kept / "file").write_text("changed")
+    tars.extract(tmp_path / "tar", workspace=tmp_path / "work", roots=[str(kept)], compression=compression)
+    assert (kept / "file").read_bytes() == b"0123456789" * 1_000_000
+    torn = (tmp_path / "tar").read_bytes()
+    (tmp_path / "tar").write_bytes(torn[: len(torn) // 2])
+    with pytest.raises(Failure, match="The cached archive cannot be read"):
+        tars.extract(tmp_path / "tar", workspace=tmp_path / "work", roots=[str(kept)], compression=compression)
+
+
+def test_without_the_package_of_zstd_caches_are_gzipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tars.GZIP in tars.readable_methods() and tars.ZSTD in tars.readable_methods()
+    monkeypatch.setattr(tars, "zstandard", None)
+    assert tars.method() == tars.GZIP and tars.readable_methods() == [tars.GZIP]
 
 
 def test_entries_have_the_version_that_githubs_client_gives_them() -> None:
