@@ -146,6 +146,12 @@ def test_it_is_kept_as_long_as_the_repository_says_or_less(playground, asked, da
     assert abs(made.expires_at - made.created_at - timedelta(days=days)) < timedelta(minutes=1)
 
 
+def test_an_end_beyond_what_the_repository_allows_is_brought_forward(playground):
+    later = timezone.now() + timedelta(days=200)
+    made = artifacts.create_artifact(job=on(playground), name="zip", expires_at=later)
+    assert abs(made.expires_at - made.created_at - timedelta(days=90)) < timedelta(minutes=1)
+
+
 def test_without_a_policy_it_is_kept_as_long_as_the_instance_says(playground, settings):
     settings.ARTIFACT_DAYS = 7
     job = on(playground)

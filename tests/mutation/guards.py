@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutation.artifacts import OF_ARTIFACTS
 from tests.mutation.caches import OF_CACHES
 from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
@@ -251,5 +252,6 @@ GUARDS = (
     *STATES,
     *CONSTRAINTS,
     *OF_RUNNER_SETS,
+    *OF_ARTIFACTS,
     *OF_CACHES,
 )
