@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import select
+import socket
 import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -134,6 +135,11 @@ class Wire:
         connection: HTTPConnection
         if self._tls is None:
             connection = HTTPConnection(host, to.port or 80, timeout=CONNECT_SECONDS)
+            if host.endswith(".localhost"):
+                # RFC 6761, section 6.3: this machine. Not every resolver knows.
+                connection.sock = socket.create_connection(("localhost", to.port or 80), CONNECT_SECONDS)
+                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connection
         else:
             port = to.port or (443 if self._proxy is None else 80)
             connection = HTTPSConnection(host, port, timeout=CONNECT_SECONDS, context=self._tls)

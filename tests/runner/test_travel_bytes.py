@@ -25,6 +25,7 @@ class Storage(ThreadingHTTPServer):
         self.statuses: list[int] = []
         self.targets: list[str] = []
         self.bodies: list[bytes] = []
+        self.hosts: list[str] = []
 
     @property
     def url(self) -> str:
@@ -41,6 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.targets.append(self.path)
+        self.server.hosts.append(self.headers["Host"])
         self.server.bodies.append(body)
         status = self.server.statuses.pop(0) if self.server.statuses else 201
         said = b"why not" if status >= 400 else b"content"
@@ -148,6 +150,11 @@ def test_a_slice_is_read_piece_by_piece_and_again(file: Path) -> None:
     part = Slice(file, 5, 10)
     assert b"".join(part) == b"5678901234" == b"".join(part) and len(part) == 10
     assert b"".join(Slice(file, 95, 10)) == b"56789"
+
+
+def test_names_below_localhost_are_this_machine(storage: Storage, transfers: Transfers) -> None:
+    answer = transfers.send("GET", f"http://forge.localhost:{storage.server_address[1]}/x")
+    assert answer.content == b"content" and storage.hosts == [f"forge.localhost:{storage.server_address[1]}"]
 
 
 def test_calls_and_downloads_go_through_the_proxy(
