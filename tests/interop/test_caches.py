@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ci.models import BlobPart, CacheEntry, StoragePolicy
 from tests.api.server import Server
+from tests.interop.blob_server import peak
 from tests.interop.jobs import environment
 from tests.interop.npm_clients import ClientError, NpmClient
 from tests.lifecycle.caching import begin, kept, pull_request
@@ -189,6 +191,23 @@ def test_a_large_one_comes_in_parts(client: Client, protocol: str) -> None:
     assert client.restore("deps-1") == "deps-1"
     assert file.read_bytes() == content
     file.unlink()
+
+
+@pytest.mark.parametrize("package", ["cache-6"], indirect=True)
+def test_one_gibibyte_arrives_and_the_server_stays_small(client: Client, forge: Server) -> None:
+    file, source, before = client.write("deps/file"), random.Random(9), hashlib.sha256()
+    with file.open("wb") as target:
+        for _ in range(1024):
+            piece = source.randbytes(MIB)
+            before.update(piece)
+            target.write(piece)
+    assert client.save("deps-1") > 0
+    file.unlink()
+    assert client.restore("deps-1") == "deps-1"
+    with file.open("rb") as restored:
+        assert hashlib.file_digest(restored, "sha256").digest() == before.digest()
+    file.unlink()
+    assert peak(forge) < 300 * MIB
 
 
 @pytest.mark.parametrize("package", ["cache-6"], indirect=True)
