@@ -51,7 +51,8 @@ def _report(
 ) -> Standing:
     beat = heartbeat(job_id=job_id, token=token)
     if conclusion is None:
-        update_steps(job_id=job_id, token=token, steps=steps)
+        if steps:
+            update_steps(job_id=job_id, token=token, steps=steps)
         return Standing(cancelled=beat.cancel is not None)
     end = complete(job_id=job_id, token=token, conclusion=conclusion, steps=steps, outputs=outputs)
     # The last line may have come before the end.

@@ -35,9 +35,9 @@ __all__ = [
     "LogLost",
     "LogSealed",
     "append",
-    "base",
     "begin_anew",
     "delete",
+    "extent",
     "is_full",
     "is_sealed",
     "length",
@@ -95,6 +95,13 @@ _APPEND = """
     SELECT %(job)s, lines - %(count)s, %(count)s, %(data)s FROM moved
     RETURNING first_line + line_count
 """
+
+
+class Extent(NamedTuple):
+    """`base`: the number of the current assignment's first line. `lines`: that of the line after the last."""
+
+    base: int
+    lines: int
 
 
 class _State(NamedTuple):
@@ -174,9 +181,10 @@ def length(job_id: int) -> int:
     return Log.objects.filter(pk=job_id).values_list("lines", flat=True).first() or 0
 
 
-def base(job_id: int) -> int:
-    """The number of the first line of the current assignment."""
-    return Log.objects.filter(pk=job_id).values_list("base", flat=True).first() or 0
+def extent(job_id: int) -> Extent:
+    """Where the lines of the current assignment begin and end."""
+    found = Log.objects.filter(pk=job_id).values_list("base", "lines").first()
+    return Extent(*found) if found else Extent(0, 0)
 
 
 def is_full(job_id: int, *, max_lines: int, max_bytes: int) -> bool:

@@ -6,7 +6,7 @@ the set-up; what comes after the last one's is of the completion, where the runn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from ci.interop.protocol import runner_pb2 as pb
 from ci.interop.runner_service.results import conclusion_of
 from ci.interop.step_names import step_names
 from ci.lifecycle.transitions.update_steps import MAX_STEPS
-from ci.models import Conclusion, Job, Step
+from ci.models import Conclusion, Job, Step, StepState
 from ci.storage import logs
 
 SET_UP, COMPLETE = "Set up job", "Complete job"
@@ -36,10 +36,14 @@ class _Ranges:
 
 
 def of(job: Job, state: pb.TaskState, *, left_out: Sequence[str] = ()) -> list[Report]:
-    """What the report says of every step. `left_out`: outputs that cannot be kept, named on the last one."""
-    names = _names(job)
-    base = logs.base(job.pk)
-    length = logs.length(job.pk) - base
+    """What is new in what the report says of every step; most often nothing.
+
+    `left_out`: outputs that cannot be kept, named on the last one.
+    """
+    known = {step.number: step for step in Step.objects.filter(job=job)}
+    names = _names(job, known)
+    extent = logs.extent(job.pk)
+    length = extent.lines - extent.base
     steps = {step.id: step for step in state.steps if 0 <= step.id < len(names)}
     begun = [step for _, step in sorted(steps.items()) if _has_begun(step)]
     ranges = _ranges(begun, length)
@@ -47,15 +51,23 @@ def of(job: Job, state: pb.TaskState, *, left_out: Sequence[str] = ()) -> list[R
     found += [_own(steps[index], name, ranges) for index, name in enumerate(names) if index in steps]
     if conclusion_of(state.result) is not None or len(names) == sum(_is_ended(step) for step in begun):
         found.append({"number": len(names) + 2, **_completion(state, begun, ranges, length, left_out)})
-    return [_placed(report, base) for report in found if report["number"] <= MAX_STEPS]
+    placed = [_placed(report, extent.base) for report in found if report["number"] <= MAX_STEPS]
+    return [report for report in placed if _is_news(report, known.get(report["number"]))]
 
 
-def _names(job: Job) -> list[str]:
+def _names(job: Job, known: Mapping[int, Step]) -> list[str]:
     """Empty once all steps are known: the name that a step has stays."""
     count = len(job.definition.get("steps") or [])
-    if Step.objects.filter(job=job, number__range=(2, count + 1)).count() == count:
-        return [""] * count
-    return step_names(job)
+    return [""] * count if all(number in known for number in range(2, count + 2)) else step_names(job)
+
+
+def _is_news(report: Report, step: Step | None) -> bool:
+    if step is None:
+        return True
+    if step.state == StepState.ENDED:
+        return False
+    told = {name: value for name, value in report.items() if name not in ("number", "name") and value is not None}
+    return any(getattr(step, name) != value for name, value in told.items())
 
 
 def _ranges(begun: Sequence[pb.StepState], length: int) -> _Ranges:

@@ -54,8 +54,8 @@ def _length_after(job: Job, holder: Holder, request: pb.UpdateLogRequest) -> int
         raise Unauthenticated()
     if job.state == JobState.ASSIGNED:
         _acknowledge(job.pk, holder)
-    base = logs.base(job.pk)
-    length = _append(job.pk, holder, base, request)
+    base, lines = logs.extent(job.pk)
+    length = _append(job.pk, holder, base, lines - base, request)
     if request.no_more:
         closed = seal_log(job_id=job.pk, token=holder) - base
         length = max(length, closed)
@@ -67,8 +67,7 @@ def _acknowledge(job_id: int, holder: Holder) -> None:
         heartbeat(job_id=job_id, token=holder)
 
 
-def _append(job_id: int, holder: Holder, base: int, request: pb.UpdateLogRequest) -> int:
-    length = logs.length(job_id) - base
+def _append(job_id: int, holder: Holder, base: int, length: int, request: pb.UpdateLogRequest) -> int:
     end = request.index + len(request.rows)
     if end <= length or end > _LARGEST_INDEX:
         return length
