@@ -78,12 +78,12 @@ def assert_refused(answer: httpx.Response, status: int, code: str) -> None:
     assert re.fullmatch(rf"<\?xml [^>]+><Error><Code>{code}</Code><Message>[^<]+</Message></Error>", answer.text)
 
 
-def begun_upload(address: str, *, length: int) -> http.client.HTTPConnection:
+def begun_upload(address: str, *, length: int, **headers: str) -> http.client.HTTPConnection:
     """The headers are sent; the body is the caller's, with `send`."""
     parts = urlsplit(address)
     client = http.client.HTTPConnection(parts.netloc, timeout=60)
     client.putrequest("PUT", f"{parts.path}?{parts.query}")
-    for name, value in (BLOCK_BLOB | {"Content-Length": str(length)}).items():
+    for name, value in (BLOCK_BLOB | {"Content-Length": str(length)} | headers).items():
         client.putheader(name, value)
     client.endheaders()
     return client
