@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import NoReturn, cast
 
@@ -35,6 +36,11 @@ def main() -> NoReturn:
         code = 1
     except OSError as problem:
         step.error(f"{problem.filename or name}: {problem.strerror or problem}")
+        code = 1
+    except Exception as problem:
+        # A fault of the action itself must end its step with words, and not wait for its threads.
+        step.error(f"The built-in {name} failed: {type(problem).__name__}: {problem}")
+        step.debug(traceback.format_exc())
         code = 1
     except KeyboardInterrupt:
         code = INTERRUPTED

@@ -48,7 +48,8 @@ class Results:
             raise Refused(f"Failed to {method}: Received non-retryable error: {shown}", status=answer.status)
 
         said = self._transfers.repeat(attempt)
-        for name in ("signed_upload_url", "signed_url", "signed_download_url"):
+        # Not those of artifacts to download, which may be a thousand: no log shows an address with its query.
+        for name in ("signed_upload_url", "signed_download_url"):
             hide_signature(str(said.get(name) or ""))
         return said
 
