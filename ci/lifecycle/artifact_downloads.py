@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.utils import timezone
 from django.utils.http import content_disposition_header
 
 from ci.lifecycle.artifacts import ZIP
@@ -23,10 +22,6 @@ def is_folder(artifact: Artifact) -> bool:
     return artifact.blob_id is None
 
 
-def is_expired(artifact: Artifact) -> bool:
-    return artifact.expires_at <= timezone.now()
-
-
 def filename(artifact: Artifact) -> str:
     """Under which name it is saved."""
     kind = artifact.blob.content_type.lower() if artifact.blob is not None else ZIP
@@ -42,14 +37,14 @@ def disposition(artifact: Artifact) -> str:
 
 def address(artifact: Artifact) -> str:
     """Where it can be downloaded without further proof, for ten minutes. Raises Expired."""
-    if artifact.blob is None or is_expired(artifact):
+    if artifact.blob is None or artifact.is_expired:
         raise Expired(_EXPIRED)
     return signed_urls.download_url(artifact.blob, filename=filename(artifact))
 
 
 def folder_zip(artifact: Artifact) -> Iterator[bytes]:
     """The files of an artifact of protocol v3 as one zip. Raises Expired."""
-    if is_expired(artifact):
+    if artifact.is_expired:
         raise Expired(_EXPIRED)
     files = artifact.files.filter(blob__committed_at__isnull=False).select_related("blob").order_by("path")
     return zipped([(file.path, file.blob) for file in files])

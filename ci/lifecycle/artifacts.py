@@ -33,6 +33,12 @@ def artifacts_of(run: Run) -> QuerySet[Artifact]:
     return found.order_by("name", "-attempt", "-id")
 
 
+def kept_by(run: Run, *, attempt: int) -> QuerySet[Artifact]:
+    """The newest of each name that the run had at the end of this attempt, also those that have expired since."""
+    newest = artifacts_of(run).filter(attempt__lte=attempt).distinct("name").values("pk")
+    return Artifact.objects.filter(pk__in=newest).order_by("name")
+
+
 def artifacts_in(repository: Repository) -> QuerySet[Artifact]:
     """All finalized ones of all runs, the newest first."""
     return Artifact.objects.filter(run__repository=repository, finalized_at__isnull=False).order_by("-id")

@@ -37,6 +37,11 @@ class Artifact(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_expired(self) -> bool:
+        """Its bytes are gone, or going; the row tells that it was there."""
+        return self.expires_at <= timezone.now()
+
 
 class ArtifactFile(models.Model):
     """One file of an artifact of protocol v3; `path` is relative, in the artifact."""

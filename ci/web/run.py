@@ -118,6 +118,7 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
     work = own_work(jobs)
     earlier = list(RunAttempt.objects.filter(run=found)) if found.attempt > 1 else []
     is_newest = attempt == found.attempt
+    may_write = can_write(request.user, repository)
     return around(
         repository,
         run=found,
@@ -132,7 +133,8 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
         ended_count=sum(job.is_ended for job in work),
         cancelling=found.outcome == "cancelling" or any(job.outcome == "cancelling" for job in jobs),
         has_failed=any(job.conclusion in ("failure", "cancelled") for job in jobs),
-        may_act=is_newest and can_write(request.user, repository),
+        may_act=is_newest and may_write,
+        may_delete=may_write,
         seen=_fingerprint(found, jobs),
     )
 

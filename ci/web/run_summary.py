@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils.safestring import SafeString
 
+from ci.lifecycle.artifacts import kept_by
 from ci.models import Event, Job, Run, Step
 from ci.web.job_tree import own_work
 from ci.web.problems import marked_problems
@@ -21,6 +22,7 @@ MOST_SUMMARIES = 20
 MOST_SUMMARY_CHARACTERS = 256 * 1024
 MOST_EVENTS = 30
 MOST_CAUSED = 20
+MOST_ARTIFACTS = 20
 _LEVELS = {"error": 0, "warning": 1, "notice": 2}
 
 
@@ -36,6 +38,7 @@ def summary(run: Run, jobs: Sequence[Job], *, attempt: int) -> dict[str, Any]:
     events = list(newest_first.order_by("-id")[: MOST_EVENTS + 1])
     # A call fails and is cancelled with its jobs: those are told of, not it too.
     work = own_work(jobs)
+    artifacts = list(kept_by(run, attempt=attempt)[: MOST_ARTIFACTS + 1])
     told = {job.pk for job in work} | {job.pk for job in jobs if job.end_note}
     return {
         "problems": marked_problems(run),
@@ -43,6 +46,8 @@ def summary(run: Run, jobs: Sequence[Job], *, attempt: int) -> dict[str, Any]:
         "cancel_notes": Counter(_cancel_note(job) for job in work if job.conclusion == "cancelled").most_common(5),
         **annotations_of(reports),
         "summaries": summaries_of(reports),
+        "artifacts": artifacts[:MOST_ARTIFACTS],
+        "more_artifacts": len(artifacts) > MOST_ARTIFACTS,
         "events": events[:MOST_EVENTS],
         "more_events": len(events) > MOST_EVENTS,
         "caused": list(listed(run.repository).filter(source_run=run)[:MOST_CAUSED]),

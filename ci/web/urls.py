@@ -3,7 +3,9 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from ci.web import (
+    artifacts,
     badge,
+    caches,
     deployments,
     environments,
     job,
@@ -12,6 +14,7 @@ from ci.web import (
     runners,
     runs,
     secrets,
+    storage,
     variables,
     workflows,
 )
@@ -24,6 +27,9 @@ _run: list[URLPattern | URLResolver] = [
     path("force-cancel/", run.run_force_cancel, name="run_force_cancel"),
     path("rerun/", run.run_rerun, name="run_rerun"),
     path("approve/", run.run_approve, name="run_approve"),
+    path("artifacts/", artifacts.run_artifacts, name="run_artifacts"),
+    path("artifacts/<int:artifact_id>/", artifacts.artifact_download, name="artifact_download"),
+    path("artifacts/<int:artifact_id>/delete/", artifacts.artifact_delete, name="artifact_delete"),
     path("jobs/<int:job_id>/", job.job, name="job"),
     path("jobs/<int:job_id>/log/", job.job_log_lines, name="job_log_lines"),
     path("jobs/<int:job_id>/log/raw/", job.job_log_raw, name="job_log_raw"),
@@ -33,6 +39,8 @@ _run: list[URLPattern | URLResolver] = [
 
 _actions: list[URLPattern | URLResolver] = [
     path("", runs.runs, name="runs"),
+    path("caches/", caches.caches, name="caches"),
+    path("caches/delete/", caches.cache_delete, name="cache_delete"),
     path("workflows/<str:file>/", workflows.workflow, name="workflow"),
     path("workflows/<str:file>/dispatch/", workflows.workflow_dispatch, name="workflow_dispatch"),
     path("workflows/<str:file>/switch/", workflows.workflow_switch, name="workflow_switch"),
@@ -78,6 +86,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<str:owner>/<str:name>/settings/environments/", include(_environments)),
     *_sets("<str:owner>/<str:name>/settings/runners/sets/", "repository"),
     path("<str:owner>/<str:name>/settings/runners/", runners.runners, name="runners"),
+    path("<str:owner>/<str:name>/settings/storage/", storage.storage, name="storage"),
     path("<str:owner>/<str:name>/settings/secrets/", secrets.secrets, name="secrets"),
     path("<str:owner>/<str:name>/settings/variables/", variables.variables, name="variables"),
 ]

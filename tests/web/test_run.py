@@ -194,7 +194,7 @@ def test_a_run_of_256_jobs_costs_as_many_queries_as_one(
         """
     )
     assert run.jobs.count() == 256
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         text = text_of(alice, page(run))
     assert text.count("build (") >= 256
     with django_assert_num_queries(8):

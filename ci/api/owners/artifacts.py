@@ -54,7 +54,7 @@ class ArtifactShape(serializers.Serializer[Artifact]):
         return f"{self.get_url(artifact)}/zip"
 
     def get_expired(self, artifact: Artifact) -> bool:
-        return artifact_downloads.is_expired(artifact)
+        return artifact.is_expired
 
     def get_digest(self, artifact: Artifact) -> str | None:
         return artifact.digest or None
