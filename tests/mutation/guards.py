@@ -79,6 +79,13 @@ GUARDS = (
         (RACES + "test_holder_under_the_lock.py",),
     ),
     Guard(
+        "the lines of a later assignment begin below those of the first",
+        T + "moves.py",
+        "        logs.begin_anew(job.pk)\n",
+        "",
+        ("tests/interop/test_update_log.py::test_the_lines_of_a_later_assignment_come_below_those_of_the_first",),
+    ),
+    Guard(
         "the assignment under the lock",
         T + "guard.py",
         "(job.runner_id, job.assignment) == (token.runner_id, token.assignment)",
