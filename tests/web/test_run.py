@@ -197,5 +197,5 @@ def test_a_run_of_256_jobs_costs_as_many_queries_as_one(
     with django_assert_num_queries(9):
         text = text_of(alice, page(run))
     assert text.count("build (") >= 256
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         assert alice.get(page(run, "status/")).status_code == 200
