@@ -208,8 +208,8 @@ STATES = (
     Guard(
         "only the hash of a token is kept",
         T + "claim.py",
-        "_take(runner, poll_id, hash_token(token))",
-        "_take(runner, poll_id, token)",
+        "_take(runner, poll_id, hash_token(token), limits)",
+        "_take(runner, poll_id, token, limits)",
         (LIFE + "test_claim.py::test_it_stores_no_plaintext_token",),
     ),
     Guard(
