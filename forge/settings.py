@@ -213,6 +213,7 @@ if env.str("FORGE_REDIS_URL", default=""):
 # The forge knows CI only by these names, so that it can be read, tested and run without it.
 PUSH_TASK = "ci.lifecycle.tasks.plan_push"
 PUSH_REPORT = "ci.lifecycle.pushes.report"
+DEFAULT_BRANCH_TASK = "ci.lifecycle.tasks.remember_default_branch"
 GIT_TOKEN_ACTORS = {"frj_": "ci.lifecycle.tokens.actor_of_job_token"}
 COMMIT_STATES = "ci.lifecycle.commit_states.states_of_commits"
 # What is wrong with the template of a runner set, asked of its launcher: ci.lifecycle knows the launchers only by this.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ci.lifecycle import pushes, transitions, workflow_runs
+from ci.lifecycle import pushes, transitions, workflow_files, workflow_runs
 from ci.storage import log_orphans, logs
 
 
 def plan_push(push_id: int) -> None:
     pushes.plan_push(push_id)
+
+
+def remember_default_branch(repository_id: int) -> None:
+    workflow_files.remember_default_branch(repository_id)
 
 
 def fire_workflow_run(run_id: int, attempt: int, action: str) -> None:
