@@ -62,6 +62,10 @@ def _held_up(runner_set: RunnerSet, has: Counts) -> str:
     if runner_set.is_troubled and runner_set.troubled_until is not None:
         reason = f" Last: {runner_set.trouble}" if runner_set.trouble else ""
         return f"Its launches keep failing: until {_moment(runner_set.troubled_until)} it tries one at a time.{reason}"
+    asked = LaunchAttempt.objects.filter(runner__runner_set=runner_set, ended_at=None, handle="").exclude(reason="")
+    reasons = list(asked.order_by("-started_at", "-pk").values_list("reason", flat=True))
+    if reasons:
+        return f"{_many(len(reasons), 'runner')} cannot be started now: {reasons[0]}"
     waiting = Runner.objects.filter(runner_set=runner_set, next_attempt_at__isnull=False)
     found = waiting.aggregate(count=Count("pk"), first=Min("next_attempt_at"))
     if found["count"] and found["count"] == has.starting and found["first"] > now:

@@ -16,7 +16,7 @@ from ci.lifecycle.transitions.create_run import Cause, create_run, create_startu
 from ci.lifecycle.transitions.deadlines import act_on_deadline, lose_job, release_from_runner, requeue_job
 from ci.lifecycle.transitions.dying import Stop
 from ci.lifecycle.transitions.heartbeat import HeartbeatAnswer, heartbeat
-from ci.lifecycle.transitions.launching import Begun, begin_launch, came_up, launch_failed, launched
+from ci.lifecycle.transitions.launching import Begun, begin_launch, came_up, launch_failed, launch_unanswered, launched
 from ci.lifecycle.transitions.process_end import process_ended, process_forced, process_stopped
 from ci.lifecycle.transitions.rerun import rerun
 from ci.lifecycle.transitions.retire_runner import retire_runner
@@ -51,6 +51,7 @@ __all__ = [
     "finish_runner",
     "heartbeat",
     "launch_failed",
+    "launch_unanswered",
     "launched",
     "lose_job",
     "process_ended",

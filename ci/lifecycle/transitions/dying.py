@@ -50,7 +50,7 @@ def dying(seen: Iterable[tuple[demand.Seen, Runner]], now: datetime) -> Dying:
         if runner.is_done:
             _after_the_end(runner, attempt, now, found)
         elif attempt is not None and not one.busy and runner.deleting_at is None:
-            _before_its_job(runner, now, found)
+            _before_its_job(runner, attempt, now, found)
         if attempt is not None and runner.deleting_at is not None and runner.stopped_at is None:
             _stop(runner, attempt, now, found)
     return found
@@ -72,21 +72,20 @@ def _after_the_end(runner: Runner, attempt: LaunchAttempt | None, now: datetime,
         _give_up(runner, attempt, now, found)
 
 
-def _before_its_job(runner: Runner, now: datetime, found: Dying) -> None:
+def _before_its_job(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -> None:
     """One that does not come up, or does not ask for jobs any more, is told to go; then it is a failed attempt."""
     if runner.registered_at is not None:
         last = max(runner.registered_at, runner.last_seen_at or runner.registered_at)
         limit, why = settings.SCALE_SILENT_SECONDS, "It has not asked for a job for {:g} s."
-    elif runner.launched_at is not None:
-        last, limit = runner.launched_at, settings.SCALE_BOOT_SECONDS
-        why = "It did not come up within {:g} s."
     else:
-        return  # being started: that call has a deadline of its own
+        # Without an answer to its launch nobody knows whether it will, and that answer may never come.
+        last, limit = runner.launched_at or attempt.started_at, settings.SCALE_BOOT_SECONDS
+        why = "It did not come up within {:g} s."
     due = last + timedelta(seconds=limit)
     if due > now:
         found.wakes.append(due)
         return
-    reason = why.format(limit)
+    reason = attempt.reason or why.format(limit)
     # Its credential first: it must not come up while it is told to go.
     if _write(runner, now, found, token_hash=None, ready=False, idle_since=None, reason=reason, **told_to_go(now)):
         events.record("runner_silent", runner=runner, runner_set=runner.runner_set, detail=reason)

@@ -77,6 +77,10 @@ def _is_starting(runner_set: RunnerSet) -> bool:
 
 def _why(runner_set: RunnerSet, now: datetime) -> str:
     """Why something does not start, for the set's page: the newest reason, until something has started since."""
+    asked = LaunchAttempt.objects.filter(runner__runner_set=runner_set, ended_at=None, handle="").exclude(reason="")
+    unanswered = asked.order_by("-started_at", "-pk").first()
+    if unanswered is not None:
+        return unanswered.reason
     window = timedelta(seconds=settings.SCALE_TROUBLE_WINDOW_SECONDS)
     started = Runner.objects.filter(runner_set=runner_set).aggregate(at=Max("registered_at"))["at"]
     reasons = LaunchAttempt.objects.filter(runner__runner_set=runner_set, ended_at__gt=now - window).exclude(reason="")
