@@ -72,7 +72,7 @@ class FakeLauncher:
 
     # What a test does behind the launcher's back:
 
-    def end(self, handle: str, exit_code: int, reason: str = "") -> None:
+    def end(self, handle: str, exit_code: int | None, reason: str = "") -> None:
         started = self.started[handle]
         started.process = replace(started.process, state="exited", exit_code=exit_code, reason=reason)
 
