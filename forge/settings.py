@@ -231,6 +231,8 @@ HEARTBEAT_SECONDS = env.int("FORGE_HEARTBEAT_SECONDS", default=60)
 CANCEL_GRACE_SECONDS = env.int("FORGE_CANCEL_GRACE_SECONDS", default=300)
 # Polls are woken when a job is queued; should that fail, they find it this much later on average.
 SWEEP_SECONDS = env.float("FORGE_SWEEP_SECONDS", default=5.0)
+# Of jobs without timeout-minutes; GitHub's.
+JOB_TIMEOUT_MINUTES = env.float("FORGE_JOB_TIMEOUT_MINUTES", default=360)
 QUEUE_SECONDS = env.int("FORGE_QUEUE_SECONDS", default=24 * 3600)
 # GitHub's limit for a run with all that it waits for.
 RUN_SECONDS = env.int("FORGE_RUN_SECONDS", default=35 * 86400)
