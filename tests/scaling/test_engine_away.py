@@ -52,7 +52,7 @@ def test_the_set_and_the_job_say_why(world: World) -> None:
     job, _ = asked_in_vain(world)
     assert world.refreshed().trouble == REFUSED
     assert on_the_page(world) == f"1 runner cannot be started now: {REFUSED}"
-    assert why(job) == f"Runner set pool cannot start runners: {REFUSED}"
+    assert why(job) == "Runner set pool cannot start runners now. Its page says why, to those who administer it."
 
 
 def test_an_attempt_that_may_have_a_process_is_not_begun_again(world: World) -> None:
@@ -138,6 +138,22 @@ def test_one_of_a_killed_scaler_has_that_deadline_as_well(world: World) -> None:
     with pytest.raises(Unauthenticated):
         runner_of(token)
     assert LaunchAttempt.objects.filter(ended_at=None).count() == 1
+
+
+def test_an_engine_that_stays_away_holds_no_place_for_ever(world: World) -> None:
+    """Row 34. Another runner asks it anew, with a credential of its own."""
+    _, runner = asked_in_vain(world)
+    world.pass_time(301)
+    world.scale()
+    assert world.taking_room == 1
+    world.pass_time(601)
+    world.scale(times=3)
+    runner.refresh_from_db()
+    assert runner.phase == RunnerPhase.FAILED
+    assert runner.reason.startswith(REFUSED)
+    (other,) = world.runners
+    assert (other.pk != runner.pk, other.attempts, world.taking_room) == (True, 1, 1)
+    assert world.refreshed().trouble == REFUSED
 
 
 def test_waiting_for_room_begins_with_the_first_refusal(world: World) -> None:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from ci.lifecycle import demand, events
 from ci.lifecycle.transitions.guard import lock_free_runner
-from ci.lifecycle.transitions.launching import close
+from ci.lifecycle.transitions.launching import close, fail
 from ci.lifecycle.transitions.leaving import gone, told_to_go
 from ci.lifecycle.transitions.moves import write
 from ci.models import LaunchAttempt, Runner, RunnerPhase
@@ -51,8 +51,12 @@ def dying(seen: Iterable[tuple[demand.Seen, Runner]], now: datetime) -> Dying:
             _after_the_end(runner, attempt, now, found)
         elif attempt is not None and not one.busy and runner.deleting_at is None:
             _before_its_job(runner, attempt, now, found)
-        if attempt is not None and runner.deleting_at is not None and runner.stopped_at is None:
+        if attempt is None or runner.deleting_at is None or runner.stopped_at is not None:
+            continue
+        if runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS) > now:
             _stop(runner, attempt, now, found)
+        else:
+            _give_up(runner, attempt, now, found)
     return found
 
 
@@ -68,8 +72,6 @@ def _after_the_end(runner: Runner, attempt: LaunchAttempt | None, now: datetime,
             found.wakes.append(due)
         else:
             _write(runner, now, found, **told_to_go(now))
-    elif runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS) <= now:
-        _give_up(runner, attempt, now, found)
 
 
 def _before_its_job(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -> None:
@@ -92,6 +94,7 @@ def _before_its_job(runner: Runner, attempt: LaunchAttempt, now: datetime, found
 
 
 def _stop(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -> None:
+    assert runner.deleting_at is not None
     force_at = runner.cleanup_at or now
     if attempt.handle:
         found.stop.append(
@@ -105,17 +108,24 @@ def _stop(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -
         )
     if force_at > now:
         found.wakes.append(force_at)
-    if runner.is_done and runner.deleting_at is not None:
-        found.wakes.append(runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS))
+    found.wakes.append(runner.deleting_at + timedelta(seconds=settings.SCALE_CLEANUP_SECONDS))
 
 
 def _give_up(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying) -> None:
     """Nobody can say whether its process is gone, however often it was killed: its place is not held for ever."""
     detail = f"Its process was not known to be gone {settings.SCALE_CLEANUP_SECONDS:g} s after it was told to go."
-    if _write(runner, now, found, **gone(now)):
-        found.wakes.append(now)
+    if lock_free_runner(runner) is None:
+        found.wakes.append(now + SOON)
+        return
+    found.wakes.append(now)
+    if runner.is_done:
+        write(runner, **gone(now))
         close(attempt, reason=detail)
-        events.record("runner_given_up", runner=runner, runner_set=runner.runner_set, detail=detail)
+    else:
+        # It never had a job: it was told to go because something was wrong with it.
+        close(attempt, reason=runner.reason, failed=True)
+        fail(runner, f"{runner.reason} {detail}")
+    events.record("runner_given_up", runner=runner, runner_set=runner.runner_set, detail=detail)
 
 
 def _write(runner: Runner, now: datetime, found: Dying, **fields: Any) -> bool:
