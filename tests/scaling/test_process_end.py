@@ -60,11 +60,32 @@ def test_a_job_whose_process_died_ends_with_the_reason(world: World) -> None:
     world.scale()
     job = world.assigned.job
     assert (job.state, job.conclusion) == (JobState.ENDED, Conclusion.FAILURE)
-    why = f"runner {runner.name} is gone: out of memory: the job used more than 512 MiB"
+    why = f"runner {runner.name} is gone: out of memory (exit code 137)"
     assert job.end_note == f"{why}."
     runner.refresh_from_db()
     assert (runner.phase, runner.reason, runner.exit_code) == (RunnerPhase.FAILED, f"{why}.", 137)
     assert runner.stopped_at is not None
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["not begun", "begun"])
+def test_what_the_process_wrote_is_for_who_administers_the_set(world: World, *, has_begun: bool) -> None:
+    """Everybody who may read a public repository may read why its job ended, and hears nothing of the host."""
+    world.make_set()
+    world.queue(1)
+    world.scale()
+    (assigned,) = world.poll_all()
+    if has_begun:
+        assigned.begin()
+    wrote = "exit code 3: /srv/secret/place: cannot open"
+    world.exit(assigned.runner, 3, wrote)
+    world.scale()
+    job = assigned.job
+    assert job.conclusion == ("failure" if has_begun else None)
+    told = [*Event.objects.filter(run=job.run).order_by("pk").values_list("detail", flat=True), job.end_note]
+    assert f"runner {assigned.runner.name} is gone: exit code 3" in " ".join(told)
+    assert "secret" not in " ".join(told)
+    (attempt,) = world.attempts(assigned.runner)
+    assert attempt.reason == wrote
 
 
 def test_a_job_that_had_not_begun_goes_to_another_runner(world: World) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from ci.lifecycle import events
+from ci.lifecycle.end_words import OUTDATED_CODE, STOPPED, VANISHED, end_in_words
 from ci.lifecycle.errors import Conflict
 from ci.lifecycle.transitions.deadlines import release_from_runner
 from ci.lifecycle.transitions.guard import guarded, lock_runner
@@ -16,23 +17,21 @@ from ci.lifecycle.transitions.moves import write
 from ci.models import ACTIVE_STATES, Job, LaunchAttempt, Runner, RunnerPhase
 
 TRIES = 5
-# The exit code by which a runner says that its version is not served any more (actions/runner's Constants).
-OUTDATED_CODE = 7
-VANISHED = "its process vanished"
-STOPPED = "it was stopped"
 
 
 def process_ended(*, runner_id: int, attempt: int, exit_code: int | None, reason: str = "") -> bool:
     """The process of this attempt is gone. `exit_code` None: it told none, or (without a `reason`) it vanished.
 
-    A job that it had is requeued or ended with `reason`. False where the attempt was known to be over. Raises NotFound,
+    A job that it had is requeued or ended, with a reason in words of ours: `reason`, which may hold what the process
+    wrote, is for whoever administers the set. False where the attempt was known to be over. Raises NotFound,
     Conflict.
     """
     why = reason or (VANISHED if exit_code is None else f"exit code {exit_code}")
+    told = end_in_words(exit_code, why)
     for _ in range(TRIES):
         job = Job.objects.filter(runner=runner_id, state__in=ACTIVE_STATES).order_by("pk").first()
         if job is not None and _is_open(runner_id, attempt):
-            release_from_runner(job_id=job.pk, runner_id=runner_id, why=f"runner {job.runner_name} is gone: {why}")
+            release_from_runner(job_id=job.pk, runner_id=runner_id, why=f"runner {job.runner_name} is gone: {told}")
         done = _close(runner_id, attempt, exit_code, why)
         if done is not None:
             return done
