@@ -239,16 +239,18 @@ def test_one_that_does_not_come_up_in_time_is_a_failed_attempt(world: World) -> 
     assert len(world.launcher.running) == 1
 
 
-def test_one_that_asks_for_no_job_any_more_is_a_failed_attempt(world: World) -> None:
-    """Row 27. Its process hangs: it is there, but nobody hears of it."""
+def test_one_that_asks_for_no_job_any_more_is_lost(world: World) -> None:
+    """Row 27. Its process hangs: it is there, but nobody hears of it. That is no failure of its launch."""
     world.make_set(minimum=1)
     world.scale()
     world.poll_all()
     world.pass_time(181)
     world.scale(times=2)
-    (runner,) = world.runners
-    assert (runner.failures, runner.reason) == (1, "It has not asked for a job for 180 s.")
-    assert world.launcher.running == []
+    (lost,) = world.ended
+    assert (lost.phase, lost.reason) == (RunnerPhase.FAILED, "It has not asked for a job for 180 s.")
+    assert [one.failed for one in world.attempts(lost)] == [False]
+    (other,) = world.runners
+    assert world.launcher.running == [other.handle]
 
 
 def test_each_attempt_has_a_credential_of_its_own(world: World) -> None:

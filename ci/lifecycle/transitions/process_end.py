@@ -95,11 +95,15 @@ def _end_idle(runner: Runner, current: LaunchAttempt, exit_code: int | None, why
         why = runner.reason
     went = exit_code == 0 and runner.registered_at is not None and runner.deleting_at is None
     went = went and runner.used_job_id is None
-    close(current, exit_code=exit_code, reason="" if went else why, failed=not went)
+    # It had come up: what kept it from asking may have been the forge, or the way to it.
+    silent = runner.deleting_at is not None and runner.registered_at is not None
+    close(current, exit_code=exit_code, reason="" if went else why, failed=not went and not silent)
     if runner.used_job_id is not None:
         fail(runner, f"Its job was deleted, and its process ended: {why}", exit_code=exit_code)
     elif exit_code == OUTDATED_CODE:
         _end(runner, RunnerPhase.OUTDATED, why, exit_code)
+    elif silent:
+        fail(runner, why, exit_code=exit_code)
     elif runner.deleting_at is not None:
         count_failure(runner, why)
     elif why == VANISHED:

@@ -42,8 +42,11 @@ class Scaled:
 
 
 @guarded
-def scale_set(*, set_id: int) -> Scaled:
-    """Bring a set's runners to what its jobs need. Raises NotFound."""
+def scale_set(*, set_id: int, losing_from: datetime | None = None) -> Scaled:
+    """Bring a set's runners to what its jobs need. Before `losing_from` no silence is held against a runner.
+
+    Raises NotFound.
+    """
     runner_set = lock_set(set_id)
     now = timezone.now()
     _park(runner_set, now)
@@ -51,7 +54,7 @@ def scale_set(*, set_id: int) -> Scaled:
     live = {runner.pk: runner for runner in Runner.objects.filter(runner_set=runner_set, stopped_at=None)}
     seen = [(one, live[one.id]) for one in sight.runners if one.id in live]
     desired = _desired(runner_set, sight)
-    going = dying(seen, now)
+    going = dying(seen, now, losing_from=losing_from)
     wakes = [*going.wakes]
     useful = _let_go(runner_set, seen, desired, now, wakes)
     if runner_set.phase == RunnerSet.Phase.DELETING and _deleted(runner_set):
