@@ -7,6 +7,7 @@ from tests.mutation.guard import Guard, T
 SCALING = "tests/scaling/"
 FIGHTS = SCALING + "test_races.py"
 STOPS = SCALING + "test_stop.py"
+LAUNCHES = SCALING + "test_launch.py"
 
 OF_RUNNER_SETS = (
     Guard(
@@ -92,6 +93,20 @@ OF_RUNNER_SETS = (
         '            elif process.state != "exited":\n                orphans.meet(process, launcher)\n',
         "            elif False:\n                pass\n",
         (SCALING + "test_kill_points.py::test_a_process_of_a_set_that_is_gone_is_ended",),
+    ),
+    Guard(
+        "set: a launch of a set in trouble",
+        T + "launching.py",
+        "    if trouble.holds_back(runner_set.pk, now):\n        return None\n",
+        "",
+        (LAUNCHES + "::test_launches_that_were_decided_on_before_the_trouble_are_held_back_too",),
+    ),
+    Guard(
+        "set: launches of a set in trouble go one after the other",
+        T + "trouble.py",
+        "    runner_set = lock_set(set_id)\n",
+        "    runner_set = RunnerSet.objects.get(pk=set_id)\n",
+        (FIGHTS + "::test_of_two_launches_of_a_set_in_trouble_one_is_begun",),
     ),
     Guard(
         "set: deletion ends intake",

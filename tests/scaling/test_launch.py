@@ -13,6 +13,7 @@ from ci.lifecycle.tokens import runner_of
 from ci.lifecycle.transitions.launching import BACKOFF
 from ci.models import Event, LaunchAttempt, Runner, RunnerPhase
 from ci.scaling.launchers.protocol import PermanentLaunchError, TransientLaunchError
+from ci.scaling.starting import start
 from tests.scaling.world import World, is_idle
 
 
@@ -119,7 +120,7 @@ def test_after_too_many_failures_another_runner_takes_its_place(world: World) ->
 def test_a_set_whose_launches_keep_failing_slows_down_and_keeps_its_capacity(world: World) -> None:
     """Row 20. (TestListenerRestartDelay.)"""
     world.make_set(minimum=4)
-    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(8)]
+    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(6)]
     runner_set = world.scale(times=4)
     assert runner_set.troubled_until is not None
     assert runner_set.trouble == "no such image"
@@ -137,6 +138,20 @@ def test_a_set_whose_launches_keep_failing_slows_down_and_keeps_its_capacity(wor
     Runner.objects.update(last_seen_at=timezone.now())
     runner_set = world.scale(times=2)
     assert (runner_set.troubled_until, len(world.launcher.running)) == (None, 4)
+
+
+def test_launches_that_were_decided_on_before_the_trouble_are_held_back_too(world: World) -> None:
+    """Row 20. They waited for a thread while the others failed."""
+    world.make_set(minimum=10)
+    decided = world.decide().launch
+    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(6)]
+    for runner_id in decided:
+        start(runner_id, launcher_of=world.launchers.__getitem__)
+    assert (LaunchAttempt.objects.count(), world.launcher.running) == (6, [])
+    world.pass_time(81)
+    assert transitions.begin_launch(runner_id=decided[6]) is not None
+    assert transitions.begin_launch(runner_id=decided[7]) is None  # until the other one has come up
+    assert world.decide().launch == ()
 
 
 def test_a_job_taken_ends_the_trouble(world: World) -> None:

@@ -2,7 +2,8 @@
 
 Lock order: concurrency group, then runs by id, then a run's jobs by id, then runner. A claim locks its runner and one
 job with SKIP LOCKED and no run, so it can neither wait on nor deadlock with a cancel. Scaling locks a runner set, and
-of its runners only those that nobody else has locked: it waits for no runner, and nothing waits for a set but scaling.
+of its runners only those that nobody else has locked: it waits for no runner, and nothing waits for a set but scaling
+and, with its runner locked, a launch of a set in trouble.
 """
 
 from ci.lifecycle.transitions.append_log import append_log

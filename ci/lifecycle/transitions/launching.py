@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle import events
+from ci.lifecycle.transitions import trouble
 from ci.lifecycle.transitions.guard import guarded, lock_runner
 from ci.lifecycle.transitions.leaving import gone, open_attempt
 from ci.lifecycle.transitions.moves import write
@@ -48,6 +49,8 @@ def begin_launch(*, runner_id: int) -> Begun | None:
         return None
     runner_set = runner.runner_set
     if runner_set is None or runner_set.phase != RunnerSet.Phase.RUNNING or open_attempt(runner) is not None:
+        return None
+    if trouble.holds_back(runner_set.pk, now):
         return None
     token = new_token("runner")
     write(
