@@ -25,6 +25,7 @@ from ci.api.hub import Hub, Target, Waiter
 from ci.api.runner import calls
 from ci.api.runner.serializers import FetchRequest, HeartbeatRequest
 from ci.lifecycle.matching import normalised
+from ci.models import Runner
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -165,7 +166,7 @@ async def _fetch(call: Call, process: _Process) -> None:
             if call.is_gone or waiter.replaced:
                 break
             woken_for = hub.look(waiter)
-            payload = await _look(process, waiter, given["poll_id"], woken_for)
+            payload = await _look(process, runner, waiter, given["poll_id"], woken_for)
             if payload is not None:
                 await call.answer(200, payload)
                 return
@@ -176,12 +177,12 @@ async def _fetch(call: Call, process: _Process) -> None:
 
 
 async def _look(
-    process: _Process, waiter: Waiter, poll_id: str, woken_for: dict[Target, frozenset[int]]
+    process: _Process, runner: Runner, waiter: Waiter, poll_id: str, woken_for: dict[Target, frozenset[int]]
 ) -> dict[str, Any] | None:
     """One look for a job. What it was woken for and did not take, it passes on."""
     passed, payload = woken_for, None
     try:
-        payload, left = await process.poll(_take, waiter.runner, poll_id, {target.label_set for target in woken_for})
+        payload, left = await process.poll(_take, runner, poll_id, {target.label_set for target in woken_for})
         passed = {target: tried for target, tried in woken_for.items() if target.label_set in left}
         return payload
     finally:
@@ -189,8 +190,8 @@ async def _look(
             process.hub.pass_on(target, tried, waiter, took_one=payload is not None)
 
 
-def _take(runner_id: int, poll_id: str, label_sets: set[int]) -> tuple[dict[str, Any] | None, set[int]]:
-    payload = calls.fetch(runner_id=runner_id, poll_id=poll_id)
+def _take(runner: Runner, poll_id: str, label_sets: set[int]) -> tuple[dict[str, Any] | None, set[int]]:
+    payload = calls.fetch(runner=runner, poll_id=poll_id)
     return payload, calls.still_queued(label_sets)
 
 

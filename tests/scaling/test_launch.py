@@ -294,7 +294,9 @@ def test_a_late_poll_of_a_process_that_is_gone_gets_no_job(world: World) -> None
     world.exit(runner, 1)
     world.scale()
     world.queue(1)
-    assert world.playground.fetch(runner) is None
+    assert transitions.claim(runner_id=runner.pk, poll_id="late") is None
+    with pytest.raises(Unauthenticated):
+        world.playground.fetch(runner)
 
 
 def test_a_launch_is_of_the_set_as_it_is_then(world: World) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.transitions import trouble
-from ci.lifecycle.transitions.guard import guarded, lock_runner
+from ci.lifecycle.transitions.guard import check_runner_token, guarded, lock_runner
 from ci.lifecycle.transitions.leaving import gone, open_attempt
 from ci.lifecycle.transitions.moves import write
 from ci.models import LaunchAttempt, Runner, RunnerPhase, RunnerSet
@@ -199,9 +199,13 @@ def fail(runner: Runner, reason: str, **fields: Any) -> None:
 
 
 @guarded
-def came_up(*, runner_id: int) -> None:
-    """The process of a set's runner asks for a job for the first time: it is up, and idle. Raises NotFound."""
+def came_up(*, runner_id: int, token_hash: str | None = None) -> None:
+    """The process of a set's runner asks for a job for the first time: it is up, and idle.
+
+    `token_hash`: as of claim. Raises Unauthenticated, NotFound.
+    """
     runner = lock_runner(runner_id)
+    check_runner_token(runner, token_hash)
     if runner.runner_set_id is None or runner.registered_at is not None or runner.is_done:
         return
     if runner.deleting_at is not None or open_attempt(runner) is None:
