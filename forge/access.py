@@ -48,6 +48,11 @@ def can_administer(actor: Actor, repository: Repository) -> bool:
     return _has_role(actor, repository, Member.Role.ADMIN)
 
 
+def can_operate(actor: object) -> bool:
+    """Whether the whole instance is theirs: what serves it, its metrics, programs that run as the server's user."""
+    return bool(getattr(actor, "is_active", False) and getattr(actor, "is_superuser", False))
+
+
 def readable_repositories(actor: Actor) -> QuerySet[Repository]:
     """The repositories for which `can_read` is true, as one query."""
     repositories = Repository.objects.select_related("owner")
@@ -56,7 +61,7 @@ def readable_repositories(actor: Actor) -> QuerySet[Repository]:
         return repositories.filter(Q(private=False) | own)
     if not _is_active(actor):
         return repositories.filter(private=False)
-    if getattr(actor, "is_superuser", False):
+    if can_operate(actor):
         return repositories
     return repositories.filter(Q(private=False) | Q(owner=actor.pk) | Q(members__user=actor.pk)).distinct()
 
@@ -64,7 +69,7 @@ def readable_repositories(actor: Actor) -> QuerySet[Repository]:
 def _has_role(actor: AbstractBaseUser | AnonymousUser, repository: Repository, *roles: str) -> bool:
     if not _is_active(actor):
         return False
-    if getattr(actor, "is_superuser", False) or repository.owner_id == actor.pk:
+    if can_operate(actor) or repository.owner_id == actor.pk:
         return True
     return Member.objects.filter(repository=repository, user_id=actor.pk, role__in=roles).exists()
 

@@ -116,6 +116,7 @@ def _change(repository: Repository, changed: list[str]) -> None:
 
 @admin.register(Member)
 class MemberAdmin(admin.ModelAdmin):
+    date_hierarchy = "created_at"
     list_display = ["user", "repository", "role", "created_at"]
     list_filter = ["role"]
     list_select_related = ["user", "repository__owner"]

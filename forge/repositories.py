@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django_q.tasks import async_task
 
 from forge.git import bare
 from forge.git.durable import flush, flush_tree
@@ -92,6 +93,7 @@ def set_default_branch(*, repository: Repository, branch: str) -> None:
     with transaction.atomic():
         Repository.objects.filter(pk=repository.pk).update(default_branch=branch)
         point_head(repository, branch)
+        async_task(settings.DEFAULT_BRANCH_TASK, repository.pk)
     repository.default_branch = branch
 
 

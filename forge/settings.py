@@ -238,6 +238,7 @@ if env.str("FORGE_REDIS_URL", default=""):
 # The forge knows CI only by these names, so that it can be read, tested and run without it.
 PUSH_TASK = "ci.lifecycle.tasks.plan_push"
 PUSH_REPORT = "ci.lifecycle.pushes.report"
+DEFAULT_BRANCH_TASK = "ci.lifecycle.tasks.remember_default_branch"
 GIT_TOKEN_ACTORS = {"frj_": "ci.lifecycle.tokens.actor_of_job_token"}
 COMMIT_STATES = "ci.lifecycle.commit_states.states_of_commits"
 # What is wrong with the template of a runner set, asked of its launcher: ci.lifecycle knows the launchers only by this.
@@ -255,6 +256,8 @@ HEARTBEAT_SECONDS = env.int("FORGE_HEARTBEAT_SECONDS", default=60)
 CANCEL_GRACE_SECONDS = env.int("FORGE_CANCEL_GRACE_SECONDS", default=300)
 # Polls are woken when a job is queued; should that fail, they find it this much later on average.
 SWEEP_SECONDS = env.float("FORGE_SWEEP_SECONDS", default=5.0)
+# Of jobs without timeout-minutes; GitHub's.
+JOB_TIMEOUT_MINUTES = env.float("FORGE_JOB_TIMEOUT_MINUTES", default=360)
 QUEUE_SECONDS = env.int("FORGE_QUEUE_SECONDS", default=24 * 3600)
 # GitHub's limit for a run with all that it waits for.
 RUN_SECONDS = env.int("FORGE_RUN_SECONDS", default=35 * 86400)

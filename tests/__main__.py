@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {  # name of the program: Debian's package
     "git": "git",
     "chromium": "chromium",
+    "node": "nodejs",
+    "npm": "npm",
 }
 PYTHON = [sys.executable, "-W", "ignore::RuntimeWarning"]
 STRICT = ["-pci.workflow", "-pci.lifecycle", "-pci.runner"]

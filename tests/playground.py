@@ -200,7 +200,7 @@ class Playground:
         return runner
 
     def fetch(self, runner: Runner, *, poll_id: str | None = None) -> Assigned | None:
-        payload = fetch_job(runner_id=runner.pk, poll_id=poll_id or uuid.uuid4().hex)
+        payload = fetch_job(runner_id=runner.pk, token_hash=runner.token_hash, poll_id=poll_id or uuid.uuid4().hex)
         return None if payload is None else Assigned(runner, payload)
 
     def assigned(self, runner: Runner | None = None, *, poll_id: str | None = None) -> Assigned:

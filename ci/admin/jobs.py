@@ -116,6 +116,7 @@ class JobAdmin(ReadOnly, VersionedActions):
 
 @admin.register(Step)
 class StepAdmin(Records):
+    date_hierarchy = "started_at"
     list_display = ["__str__", "state_now", "job_link", "started_at", "ended_at"]
     list_filter = ["state", "conclusion"]
     list_select_related = ["job__run"]

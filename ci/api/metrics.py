@@ -14,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from ci.api.authentication import token_in
 from ci.api.errors import CHALLENGE
 from ci.api.set_metrics import SetCollector
+from forge.access import can_operate
 
 _SIGN_IN = (
     "Send `Authorization: Bearer …` with the text of FORGE_METRICS_TOKEN, or sign in as an administrator.\n"
@@ -43,7 +44,7 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         if _is_the_token(token_in(request.headers["Authorization"])):
             return None
     elif request.user.is_authenticated:
-        if request.user.is_active and request.user.is_superuser:
+        if can_operate(request.user):
             return None
         return _uncached(HttpResponse(_NOT_ALLOWED, status=403, content_type="text/plain; charset=utf-8"))
     answer = HttpResponse(_SIGN_IN, status=401, content_type="text/plain; charset=utf-8")

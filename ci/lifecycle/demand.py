@@ -39,7 +39,7 @@ SELECT
     (SELECT json_agg(json_build_array(repository, count)) FROM
         (SELECT repository, count(*) AS count FROM active GROUP BY repository) counted),
     (SELECT json_agg(json_build_array(
-        runner.id, runner.phase, runner.registered_at IS NOT NULL AND runner.deleting_at IS NULL,
+        runner.id, runner.phase, runner.registered_at IS NOT NULL, runner.deleting_at IS NOT NULL,
         EXISTS (SELECT 1 FROM active WHERE active.runner = runner.id)
     ) ORDER BY runner.id) FROM ci_runner runner WHERE runner.runner_set_id = %(set)s AND runner.stopped_at IS NULL)
 """
@@ -47,16 +47,22 @@ SELECT
 
 @dataclass(frozen=True)
 class Seen:
-    """One runner whose process may exist. `up`: it has asked for a job, and is not to go."""
+    """One runner whose process may exist. `up`: it has asked for a job. `going`: its process was told to go."""
 
     id: int
     phase: str
     up: bool
+    going: bool
     busy: bool
 
     @property
     def is_done(self) -> bool:
         return self.phase in TERMINAL_PHASES
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether it has a job or may get one: none that is told to go does."""
+        return not self.is_done and not self.going
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class Sight:
     @property
     def useful(self) -> list[Seen]:
         """Those that have a job or may get one; the others only take up room until their processes are gone."""
-        return [runner for runner in self.runners if not runner.is_done]
+        return [runner for runner in self.runners if runner.is_useful]
 
 
 def look(runner_set: RunnerSet) -> Sight:

@@ -35,28 +35,35 @@ class _Unpreparable(Exception):
         self.note = note
 
 
-def fetch_job(*, runner_id: int, poll_id: str) -> dict[str, Any] | None:
-    """The payload of a job for this runner, or None. Raises Unauthenticated when the runner is gone."""
-    return fetch_as(payload.build, runner_id=runner_id, poll_id=poll_id)
+def fetch_job(*, runner_id: int, token_hash: str | None, poll_id: str) -> dict[str, Any] | None:
+    """The payload of a job for this runner, or None.
+
+    `token_hash`: of the credential that let the poll in. Raises Unauthenticated when it was replaced since, or the
+    runner is gone.
+    """
+    return fetch_as(payload.build, runner_id=runner_id, token_hash=token_hash, poll_id=poll_id)
 
 
-def fetch_as(build: Build[T], *, runner_id: int, poll_id: str) -> T | None:
+def fetch_as(build: Build[T], *, runner_id: int, token_hash: str | None, poll_id: str) -> T | None:
     """As `fetch_job`, in words of another protocol. A job of which `build` raises ends failed; the next is tried."""
-    _seen(runner_id)
-    for _ in range(MAX_TRIES):
-        try:
-            return _fetch(runner_id, poll_id, build)
-        except _Unpreparable as broken:
-            fail_unpreparable(job_id=broken.job_id, note=broken.note)
-        except NotFound:
-            raise Unauthenticated("This runner was removed: register it again.") from None
+    try:
+        _seen(runner_id, token_hash)
+        for _ in range(MAX_TRIES):
+            try:
+                return _fetch(runner_id, token_hash, poll_id, build)
+            except _Unpreparable as broken:
+                fail_unpreparable(job_id=broken.job_id, note=broken.note)
+    except NotFound:
+        raise Unauthenticated("This runner was removed: register it again.") from None
     return None
 
 
 @guarded
-def _fetch(runner_id: int, poll_id: str, build: Build[T]) -> T | None:
+def _fetch(runner_id: int, token_hash: str | None, poll_id: str, build: Build[T]) -> T | None:
     # Claim and payload in one transaction: a job whose payload cannot be built has never been assigned.
-    assignment = repeat_claim(runner_id=runner_id, poll_id=poll_id) or claim(runner_id=runner_id, poll_id=poll_id)
+    assignment = repeat_claim(runner_id=runner_id, poll_id=poll_id) or claim(
+        runner_id=runner_id, poll_id=poll_id, token_hash=token_hash
+    )
     return None if assignment is None else _payload(assignment, build)
 
 
@@ -74,10 +81,12 @@ def _payload(assignment: Assignment, build: Build[T]) -> T:
         raise _Unpreparable(assignment.job.pk, note) from error
 
 
-def _seen(runner_id: int) -> None:
+def _seen(runner_id: int, token_hash: str | None) -> None:
     now = timezone.now()
     late = Runner.objects.filter(Q(last_seen_at=None) | Q(last_seen_at__lt=now - SEEN_EVERY), pk=runner_id)
+    if token_hash is not None:
+        late = late.filter(token_hash=token_hash)
     if not late.update(last_seen_at=now):
         return
     if Runner.objects.filter(pk=runner_id, runner_set__isnull=False, registered_at=None).exists():
-        came_up(runner_id=runner_id)
+        came_up(runner_id=runner_id, token_hash=token_hash)

@@ -46,7 +46,7 @@ def _plan(push: Push) -> None:
         return
     loaded = workflow_files.load_all(repository, sha)
     if push.ref == f"refs/heads/{repository.default_branch}":
-        workflow_files.remember(repository, loaded)
+        workflow_files.remember_default_branch(repository.pk, known={sha: loaded})
     head = bare.commit(repository, sha)
     if head is None:
         return

@@ -50,6 +50,8 @@ def _start(row: Schedule, due: datetime) -> None:
     document = workflow_files.load_all(repository, sha).get(path)
     if not isinstance(document, Document):
         return
+    if (row.cron, row.timezone) not in {(entry, zone or "UTC") for entry, zone in document.schedules}:
+        return  # it was taken out of the file, which is not noted yet
     cause = Cause(
         repository=repository,
         path=path,

@@ -10,13 +10,14 @@ from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Job, Runner, RunnerSet
 
 def counted(sets: QuerySet[RunnerSet]) -> QuerySet[RunnerSet]:
     """
-    The sets with how many of their runners are `busy` (have a job), `idle` (wait for one), `starting`, `leaving` (their
-    processes may still be there), and of all but the last ones, how many are `current`: of the newest revision.
+    The sets with how many of their runners are `busy` (have a job), `idle` (wait for one), `starting`, `leaving` (ended
+    or told to go, while their processes may still be there), and of all but the last ones, how many are `current`: of
+    the newest revision.
     """
     has_job = Exists(Job.objects.filter(runner=OuterRef("pk"), state__in=ACTIVE_STATES).order_by())
     live = Runner.objects.filter(runner_set=OuterRef("pk"), stopped_at=None).order_by()
-    useful = ~Q(phase__in=TERMINAL_PHASES)
-    up = Q(registered_at__isnull=False, deleting_at=None)
+    useful = ~Q(phase__in=TERMINAL_PHASES) & Q(deleting_at=None)
+    up = Q(registered_at__isnull=False)
     return sets.annotate(
         busy=_count(live.filter(useful).filter(has_job)),
         idle=_count(live.filter(useful, up).exclude(has_job)),

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from ci.models import RunnerSet
+from forge.access import can_operate
 
 MAX_TEMPLATE = 50_000
 LOCAL_IS_FOR_OPERATORS = (
@@ -19,7 +20,7 @@ LOCAL_IS_FOR_OPERATORS = (
 
 def is_trusted(actor: Any) -> bool:
     """Whether templates of theirs may reach beyond a container. None is the server itself."""
-    return actor is None or bool(getattr(actor, "is_superuser", False))
+    return actor is None or can_operate(actor)
 
 
 def launchers_for(actor: Any) -> list[str]:

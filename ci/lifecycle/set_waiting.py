@@ -57,11 +57,44 @@ def for_owner(runner_set: RunnerSet, has: Counts) -> str:
     return _held_up(runner_set, has) or _at_work(runner_set, has)
 
 
+def for_reader(runner_set: RunnerSet, has: Counts) -> str:
+    """Why a job that it may run has no runner of it yet, for everybody who may read the job: no word of its processes
+    or its engine."""
+    if runner_set.phase == RunnerSet.Phase.OUTDATED:
+        return f"Runner set {runner_set} starts no runners: those that it started were outdated."
+    if not has_leader(SCALER_LOCK):
+        return f"Runner set {runner_set} starts no runners: no scaler is running. Start one with manage.py scale."
+    if not runner_set.maximum:
+        return f"Runner set {runner_set} starts no runners: its maximum is 0."
+    if runner_set.trouble or runner_set.is_troubled:
+        return f"Runner set {runner_set} cannot start runners now. Its page says why, to those who administer it."
+    if has.alive >= runner_set.maximum:
+        return f"Runner set {runner_set} has as many runners as it may ({runner_set.maximum}){_doing(has)}."
+    if has.idle and not has.starting and has.idle >= has.queued:
+        return f"Runner set {runner_set} has {_many(has.idle, 'idle runner')}, paused or not heard of."
+    if has.starting:
+        return f"Runner set {runner_set} is starting {_many(has.starting, 'runner')}."
+    return f"Runner set {runner_set} is about to start a runner."
+
+
+def _doing(has: Counts) -> str:
+    if has.busy == has.alive:
+        return ", and all are at work"
+    parts = [
+        (has.busy, "at work"), (has.starting, "starting"), (has.idle, "paused or not heard of"), (has.ending, "ending"),
+    ]  # fmt: skip
+    return ": " + ", ".join(f"{count} {word}" for count, word in parts if count)
+
+
 def _held_up(runner_set: RunnerSet, has: Counts) -> str:
     now = timezone.now()
     if runner_set.is_troubled and runner_set.troubled_until is not None:
         reason = f" Last: {runner_set.trouble}" if runner_set.trouble else ""
         return f"Its launches keep failing: until {_moment(runner_set.troubled_until)} it tries one at a time.{reason}"
+    asked = LaunchAttempt.objects.filter(runner__runner_set=runner_set, ended_at=None, handle="").exclude(reason="")
+    reasons = list(asked.order_by("-started_at", "-pk").values_list("reason", flat=True))
+    if reasons:
+        return f"{_many(len(reasons), 'runner')} cannot be started now: {reasons[0]}"
     waiting = Runner.objects.filter(runner_set=runner_set, next_attempt_at__isnull=False)
     found = waiting.aggregate(count=Count("pk"), first=Min("next_attempt_at"))
     if found["count"] and found["count"] == has.starting and found["first"] > now:

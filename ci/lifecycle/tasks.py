@@ -6,13 +6,17 @@ import contextlib
 
 from django.utils import timezone
 
-from ci.lifecycle import artifact_sweeps, caches, pushes, transitions, workflow_runs
+from ci.lifecycle import artifact_sweeps, caches, pushes, transitions, workflow_files, workflow_runs
 from ci.lifecycle.errors import NotFound
 from ci.storage import blob_orphans, log_orphans, logs
 
 
 def plan_push(push_id: int) -> None:
     pushes.plan_push(push_id)
+
+
+def remember_default_branch(repository_id: int) -> None:
+    workflow_files.remember_default_branch(repository_id)
 
 
 def fire_workflow_run(run_id: int, attempt: int, action: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci.lifecycle import demand, wanting
+from ci.lifecycle import demand, set_waiting, wanting
 from ci.lifecycle.matching import normalised, runners_in_scope
 from ci.models import ACTIVE_STATES, TERMINAL_PHASES, Hold, Job, JobState, Runner, RunnerSet
 
@@ -81,14 +81,7 @@ def _why_full(runner_set: RunnerSet) -> str:
 
 
 def _why_of_set(runner_set: RunnerSet) -> str:
-    """What keeps a runner set that may run the job from doing so."""
-    if runner_set.phase == RunnerSet.Phase.OUTDATED:
-        return f"Runner set {runner_set} starts no runners: those that it started were outdated."
-    if runner_set.trouble:
-        return f"Runner set {runner_set} cannot start runners: {runner_set.trouble}"
-    if Runner.objects.filter(runner_set=runner_set, stopped_at=None).count() >= runner_set.maximum:
-        return f"Runner set {runner_set} has as many runners as it may ({runner_set.maximum}), and all are at work."
-    return f"Runner set {runner_set} starts a runner."
+    return set_waiting.for_reader(runner_set, set_waiting.counts(demand.look(runner_set)))
 
 
 def _missing(wanted: Sequence[str], runners: Sequence[Runner]) -> str:

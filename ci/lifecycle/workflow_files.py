@@ -142,8 +142,20 @@ def _load(path: str, files: Mapping[str, bytes], elsewhere: Mapping[str, _File])
 
 
 @transaction.atomic
-def remember(repository: Repository, loaded: Mapping[str, Loaded]) -> None:
-    """Note what the default branch has now: names, events, problems and the due time of each schedule entry."""
+def remember_default_branch(repository_id: int, *, known: Mapping[str, Mapping[str, Loaded]] | None = None) -> None:
+    """Note what the default branch has now: names, events, problems and the due time of each schedule entry.
+
+    `known`: the workflows of commits that were loaded already. Which branch it is and what it has is looked up under
+    the repository's lock: a push that is planned late must not bring back what a later one, or another branch, ended.
+    """
+    repository = Repository.objects.select_for_update(no_key=True, of=("self",)).filter(pk=repository_id).first()
+    sha = bare.resolve(repository, f"refs/heads/{repository.default_branch}") if repository is not None else None
+    if repository is None or sha is None:
+        return
+    _remember(repository, (known or {}).get(sha) or load_all(repository, sha))
+
+
+def _remember(repository: Repository, loaded: Mapping[str, Loaded]) -> None:
     Workflow.objects.filter(repository=repository, on_default_branch=True).exclude(path__in=loaded).update(
         on_default_branch=False
     )

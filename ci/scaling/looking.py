@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 AGAIN_SECONDS = 1.0
 # Then it begins anew, and tells launchers a second time what changes nothing.
 MOST_REMEMBERED = 10_000
+UNTOLD = "its engine does not say how it ended"
 BROKEN_OFF = "Its launch was broken off before its process was there."
 
 
@@ -102,7 +103,8 @@ def _found(process: Process, attempt: LaunchAttempt, launcher: Launcher) -> None
             runner_id=attempt.runner_id,
             attempt=attempt.number,
             exit_code=process.exit_code,
-            reason=process.reason,
+            # Only what no engine knows of any more has vanished.
+            reason=process.reason or (UNTOLD if process.exit_code is None else ""),
         )
 
 
@@ -111,7 +113,8 @@ def _missing(attempt: LaunchAttempt, launcher: Launcher, began: datetime, is_sta
     if not attempt.handle:
         # Until its call must have ended, it may still be coming.
         if not is_starting(runner.pk) and attempt.started_at + timedelta(seconds=settings.SCALE_START_SECONDS) <= began:
-            transitions.launch_failed(runner_id=runner.pk, attempt=attempt.number, reason=BROKEN_OFF, retry_after=0)
+            reason = attempt.reason or BROKEN_OFF
+            transitions.launch_failed(runner_id=runner.pk, attempt=attempt.number, reason=reason, retry_after=0)
         return
     # It may have been started after the list was made.
     process = launcher.poll(attempt.handle)

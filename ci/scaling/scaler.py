@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import psycopg
@@ -63,6 +64,7 @@ class Scaler:
         self._kinds: set[str] = {RunnerSet.Launcher.LOCAL}
         self._sweep_at = self._orphans_at = -math.inf
         self._look_at: dict[tuple[int, str], float] = {}
+        self._losing_from: datetime | None = None
 
     def stop(self) -> None:
         self._leading.stop()
@@ -76,6 +78,8 @@ class Scaler:
 
     def _lead(self, session: Session) -> None:
         listen(session, [JOB_QUEUED, SET_CHANGED])
+        # Until now perhaps nobody could reach the server or its database: whoever is alive gets the time to say so.
+        self._losing_from = timezone.now() + timedelta(seconds=settings.SCALE_SILENT_SECONDS)
         self.wake_all()
         while not self._leading.stopped.is_set():
             close_old_connections()
@@ -104,7 +108,7 @@ class Scaler:
     def _scale(self, set_id: int) -> None:
         """One set that cannot be scaled must not keep the others waiting."""
         try:
-            scaled = transitions.scale_set(set_id=set_id)
+            scaled = transitions.scale_set(set_id=set_id, losing_from=self._losing_from)
         except NotFound:
             return
         except (OperationalError, InterfaceError):

@@ -74,6 +74,7 @@ def _settle(begun: transitions.Begun, launcher: Launcher, error: TransientLaunch
         found = [process for process in launcher.list(begun.set_id) if process.identity == identity]
     except LaunchError as silence:
         logger.warning("nor can its process be looked for: %s", silence)
+        transitions.launch_unanswered(runner_id=begun.runner_id, attempt=begun.attempt, reason=error.reason)
         return
     if found:
         note(launcher, found[0].handle, runner_id=begun.runner_id, attempt=begun.attempt)

@@ -47,7 +47,7 @@ async def next_job(
     # Waiting is registered before the first look: a job that is queued in between wakes it.
     with hub.waiting(waiter):
         while not (client.is_gone or waiter.replaced):
-            payload = await _look(process, waiter, poll_id, hub.look(waiter), build)
+            payload = await _look(process, runner, waiter, poll_id, hub.look(waiter), build)
             if payload is not None:
                 return payload
             hub.rest(waiter)
@@ -57,13 +57,18 @@ async def next_job(
 
 
 async def _look(
-    process: Process, waiter: Waiter, poll_id: str, woken_for: dict[Target, frozenset[int]], build: Build[T]
+    process: Process,
+    runner: Runner,
+    waiter: Waiter,
+    poll_id: str,
+    woken_for: dict[Target, frozenset[int]],
+    build: Build[T],
 ) -> T | None:
     """One look for a job. What it was woken for and did not take, it passes on."""
     passed, payload = woken_for, None
     try:
         label_sets = {target.label_set for target in woken_for}
-        payload, left = await process.poll(_take, waiter.runner, poll_id, label_sets, build)
+        payload, left = await process.poll(_take, runner, poll_id, label_sets, build)
         passed = {target: tried for target, tried in woken_for.items() if target.label_set in left}
         return payload
     finally:
@@ -71,8 +76,8 @@ async def _look(
             process.hub.pass_on(target, tried, waiter, took_one=payload is not None)
 
 
-def _take(runner_id: int, poll_id: str, label_sets: set[int], build: Build[T]) -> tuple[T | None, set[int]]:
-    payload = fetch_as(build, runner_id=runner_id, poll_id=poll_id)
+def _take(runner: Runner, poll_id: str, label_sets: set[int], build: Build[T]) -> tuple[T | None, set[int]]:
+    payload = fetch_as(build, runner_id=runner.pk, token_hash=runner.token_hash, poll_id=poll_id)
     return payload, _still_queued(label_sets)
 
 

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest
 
 from ci.models import Environment, Scope
 from ci.web.pages import MAX_ID, around
-from forge.access import can_administer
+from forge.access import can_administer, can_operate
 from forge.web.loading import get_repository
 
 
@@ -62,6 +62,6 @@ def of_person(request: HttpRequest) -> Place:
 
 def of_instance(request: HttpRequest) -> Place:
     """Raises PermissionDenied for everybody but superusers."""
-    if not request.user.is_superuser:
+    if not can_operate(request.user):
         raise PermissionDenied("Only an operator may see what serves the whole instance.")
     return Place(Scope(), "instance", "ci/instance_base.html")

@@ -208,6 +208,7 @@ async def _report(push_ids: list[int]) -> list[str]:
         lines = await report(functools.partial(_lines_for, push_ids), deadline=_REPORT_SECONDS)
     except TimeoutError:
         _log.warning("The report on pushes %s took longer than %g s", push_ids, _REPORT_SECONDS)
+        return ["What this push starts is not known yet: see the repository's Actions page in a moment."]
     except Exception:
         _log.exception("The report on pushes %s failed", push_ids)
     else:

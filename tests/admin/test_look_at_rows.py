@@ -64,6 +64,17 @@ def test_every_list_and_every_row_opens(world, operator, model):
         operator.opened(row)
 
 
+@pytest.mark.parametrize(
+    "model", [Run, Job, Step, Runner, RunnerSet, Event, Repository, Member, AccessToken, Push], ids=lambda m: m.__name__
+)
+def test_a_list_is_narrowed_by_date(world, operator, model):
+    field = admin.site._registry[model].date_hierarchy
+    everything = operator.listed(model).context["cl"].result_count
+    assert operator.listed(model, **{f"{field}__year": 1999}).context["cl"].result_count == 0
+    this_year = operator.listed(model, **{f"{field}__year": timezone.now().year}).context["cl"].result_count
+    assert this_year == model.objects.filter(**{f"{field}__isnull": False}).count() <= everything
+
+
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_what_the_lifecycle_owns_has_no_form(world, operator, model):
     registered = admin.site._registry[model]

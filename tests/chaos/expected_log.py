@@ -71,7 +71,9 @@ def read(row: dict[str, Any], planned: Planned) -> Said:
             return Said(problem)
         last = number == len(steps) and count == len(step)
         if at < len(lines) and (code := _exit_code(lines[at])) is not None:
-            return Said(_tail_problem(lines, at + 1, [CLEANING]), complete=last, code=code)
+            # What a step wrote to its files before it was killed counts all the same.
+            wrote = [OUTPUT] if number > 1 and lines[at + 1 : at + 2] == [OUTPUT] else []
+            return Said(_tail_problem(lines, at + 1, [*wrote, CLEANING]), complete=last, code=code)
         if count < len(step) or (at < len(lines) and lines[at] == CANCELED):
             return _broken_off(lines, at, after=count)
     tail = [OUTPUT, CLEANING] if planned.output else [CLEANING]

@@ -109,6 +109,14 @@ def test_a_cancelled_log_ends_with_the_cancel() -> None:
     assert expected_log.read(row(lines, conclusion="cancelled"), SPEAKER).problem == ""
 
 
+def test_a_step_that_was_killed_behind_its_output_has_set_it_all_the_same() -> None:
+    ended = [*whole()[: whole().index(OUTPUT)], "##[error]Process completed with exit code 137."]
+    for tail in ([CLEANING], [OUTPUT, CLEANING]):
+        said = expected_log.read(row([*ended, *tail], conclusion="failure"), SPEAKER)
+        assert (said.problem, said.complete, said.code) == ("", True, 137)
+    assert expected_log.read(row([*ended, OUTPUT, OUTPUT], conclusion="failure"), SPEAKER).problem
+
+
 def test_a_round_has_its_jobs_and_the_same_seed_the_same_work() -> None:
     work = Workload(7)
     counted = {path: sum(job.legs or 1 for job in file.jobs) + len(file.calls) for path, file in work.files.items()}

@@ -290,5 +290,10 @@ def test_no_page_makes_the_browser_complain(open_page: Open, admin: Person, proj
     for path in paths:
         answer = page.goto(path)
         assert answer is not None and answer.ok, f"{path}: {answer and answer.status}"
+        # What is too wide for a phone scrolls in its own box.
+        if not path.startswith(("/admin/", "/api/")):
+            page.set_viewport_size({"width": 390, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, f"{path} is too wide for a phone"
+            page.set_viewport_size({"width": 1280, "height": 800})
     page.goto("/api/docs/")
     expect(page.get_by_text("/api/runner/v1/jobs/fetch").first).to_be_visible()

@@ -6,11 +6,12 @@ import pytest
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from ci.lifecycle import registration, sweeps, transitions
 from ci.lifecycle.errors import Conflict, LogLimit, NotFound, Unauthenticated
 from ci.models import Event, Heartbeat, Job, Log, Run, Runner, Step
-from tests.playground import Assigned, Playground, states_of
+from tests.playground import ONE_JOB, Assigned, Playground, states_of
 
 
 def let_pass(job_id: int, seconds: float = 10**6) -> None:
@@ -35,6 +36,14 @@ def test_an_unacknowledged_assignment_goes_back_to_the_queue(playground: Playgro
         assigned.heartbeat()
     again = playground.assigned(playground.runner(name="beta"))
     assert (again.id, again.job.assignment) == (assigned.id, 2)
+
+
+def test_the_timeout_of_jobs_that_name_none_is_a_setting(playground: Playground, settings: Settings) -> None:
+    settings.JOB_TIMEOUT_MINUTES = 45
+    playground.run()
+    assert Job.objects.get().timeout_minutes == 45
+    named = playground.run(ONE_JOB.replace("runs-on: linux", "runs-on: linux\n        timeout-minutes: 7"))
+    assert Job.objects.get(run=named).timeout_minutes == 7
 
 
 def test_a_cancel_wins_over_the_queue(playground: Playground) -> None:

@@ -3,10 +3,14 @@
 from datetime import UTC
 
 import pytest
+from django.conf import settings
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ
 
 from ci.lifecycle import pushes
 from ci.models import Run, Schedule, Workflow
 from forge.models import ZERO_SHA, Push
+from forge.repositories import set_default_branch
 from tests.playground import ONE_JOB, WORKFLOW, Playground, states_of
 
 
@@ -157,6 +161,26 @@ def test_the_default_branch_is_remembered(playground: Playground) -> None:
     playground.push({WORKFLOW: cron.replace("0 3", "0 4")})
     assert Schedule.objects.get().cron == "0 4 * * *"
     assert Workflow.objects.get().events == ["schedule"]
+
+
+def nightly(hour: int) -> str:
+    return f"on: {{schedule: [{{cron: '0 {hour} * * *'}}]}}\njobs: {{a: {{runs-on: linux, steps: [{{run: echo}}]}}}}"
+
+
+def test_another_default_branch_brings_its_own_schedules_and_ends_the_old_ones(playground: Playground) -> None:
+    playground.push({WORKFLOW: nightly(3), ".github/workflows/old.yml": nightly(5)})
+    playground.push({WORKFLOW: nightly(4)}, branch="next")
+    set_default_branch(repository=playground.repository, branch="next")
+    (task,) = [row.task for row in OrmQ.objects.all() if row.task["func"] == settings.DEFAULT_BRANCH_TASK]
+    import_string(task["func"])(*task["args"])
+    assert [row.cron for row in Schedule.objects.order_by("cron")] == ["0 4 * * *"]
+
+
+def test_a_push_that_is_planned_late_brings_nothing_back(playground: Playground) -> None:
+    early = playground.push({WORKFLOW: nightly(3)}, plan=False)
+    playground.push({WORKFLOW: nightly(4)})
+    pushes.plan_push(early.pk)
+    assert [row.cron for row in Schedule.objects.all()] == ["0 4 * * *"]
 
 
 def test_other_branches_schedule_nothing(playground: Playground) -> None:

@@ -61,3 +61,10 @@ def test_a_push_does_not_put_it_off(playground: Playground) -> None:
     row = due(playground)
     playground.push({"README.md": "# Hello"})
     assert Schedule.objects.get().next_at == row.next_at
+
+
+def test_an_entry_that_was_taken_out_of_the_file_starts_nothing_more(playground: Playground) -> None:
+    due(playground)
+    playground.push({WORKFLOW: NIGHTLY.replace("* * *", "* * 1")}, plan=False)
+    sweeps.sweep()
+    assert not Run.objects.exists()

@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 from ci.lifecycle import settings_values as values
 from ci.lifecycle.encryption import decrypt
 from ci.lifecycle.errors import InvalidInput, NotFound
-from ci.models import Event, Scope, Secret, Variable
+from ci.models import Event, Run, Scope, Secret, Variable
 from tests.playground import Playground
 
 
@@ -61,6 +61,18 @@ def test_a_bad_value_is_refused(playground: Playground, value: str) -> None:
 def test_deleting_what_is_not_there_is_not_found(playground: Playground) -> None:
     with pytest.raises(NotFound):
         values.delete_secret(scope=Scope(owner=playground.alice), name="X", actor=playground.alice)
+
+
+def test_a_run_that_nobody_with_write_access_caused_gets_none(playground: Playground) -> None:
+    values.set_secret(
+        scope=Scope(repository=playground.repository), name="KEY", value="s3cret-value", actor=playground.alice
+    )
+    run = playground.run()
+    Run.objects.filter(pk=run.pk).update(trusted=False)
+    assigned = playground.assigned()
+    assert set(assigned.payload["contexts"]["secrets"]) == {"GITHUB_TOKEN"}
+    assert "s3cret-value" not in str(assigned.payload)
+    assert assigned.payload["contexts"]["github"]["secret_source"] == "None"
 
 
 def test_rotating_moves_every_secret_to_the_newest_key(playground: Playground, settings: Settings) -> None:

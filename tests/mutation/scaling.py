@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from tests.mutation.guard import Guard, T
+from tests.mutation.guard import RACES, Guard, T
 
 SCALING = "tests/scaling/"
 FIGHTS = SCALING + "test_races.py"
 STOPS = SCALING + "test_stop.py"
+LATE = RACES + "test_late_polls.py"
+LAUNCHES = SCALING + "test_launch.py"
 
 OF_RUNNER_SETS = (
     Guard(
@@ -92,6 +94,41 @@ OF_RUNNER_SETS = (
         '            elif process.state != "exited":\n                orphans.meet(process, launcher)\n',
         "            elif False:\n                pass\n",
         (SCALING + "test_kill_points.py::test_a_process_of_a_set_that_is_gone_is_ended",),
+    ),
+    Guard(
+        "set: the credential of a poll, when it takes a job",
+        T + "claim.py",
+        "    check_runner_token(runner, token_hash)\n",
+        "",
+        (LATE + "::test_it_gets_no_job",),
+    ),
+    Guard(
+        "set: the credential of a poll, when it says that its process is up",
+        T + "launching.py",
+        "    check_runner_token(runner, token_hash)\n",
+        "",
+        (LATE + "::test_it_does_not_make_the_next_process_one_that_has_come_up",),
+    ),
+    Guard(
+        "set: the credential of a poll, when it is a sign of life",
+        "ci/lifecycle/fetch.py",
+        "        late = late.filter(token_hash=token_hash)\n",
+        "        pass\n",
+        (LATE + "::test_it_is_no_sign_of_life_of_the_next_process",),
+    ),
+    Guard(
+        "set: a launch of a set in trouble",
+        T + "launching.py",
+        "    if trouble.holds_back(runner_set.pk, now):\n        return None\n",
+        "",
+        (LAUNCHES + "::test_launches_that_were_decided_on_before_the_trouble_are_held_back_too",),
+    ),
+    Guard(
+        "set: launches of a set in trouble go one after the other",
+        T + "trouble.py",
+        "    runner_set = lock_set(set_id)\n",
+        "    runner_set = RunnerSet.objects.get(pk=set_id)\n",
+        (FIGHTS + "::test_of_two_launches_of_a_set_in_trouble_one_is_begun",),
     ),
     Guard(
         "set: deletion ends intake",

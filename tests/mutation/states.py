@@ -282,4 +282,11 @@ STATES = (
         "filter(pk=job_id).update(blob=name + _UNFINISHED)",
         ("tests/storage/test_seal_at_once.py",),
     ),
+    Guard(
+        "a run that nobody trusted caused gets no secret",
+        "ci/lifecycle/contexts.py",
+        "    if not job.run.trusted:\n        return {}\n    if job.parent",
+        "    if job.parent",
+        (LIFE + "test_settings_values.py::test_a_run_that_nobody_with_write_access_caused_gets_none",),
+    ),
 )

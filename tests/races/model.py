@@ -198,7 +198,7 @@ class World:
 
     def poll(self, runner: Runner, poll_id: str | None = None) -> Held | None:
         poll_id = poll_id or f"poll {next(self.polls)}"
-        payload = fetch_job(runner_id=runner.pk, poll_id=poll_id)
+        payload = fetch_job(runner_id=runner.pk, token_hash=runner.token_hash, poll_id=poll_id)
         if payload is None:
             return None
         held = Held(runner, payload, poll_id)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from ci.runner.worker import POLL_SECONDS
 from tests.runner.conftest import Runners
 from tests.runner.fake_server import FakeJob, FakeServer
+from tests.runner.test_use_action import local
 
 # A child of the step's own group, one in a group of its own, and one in a session of its own, orphaned.
 TREE = """
@@ -60,6 +64,25 @@ def test_cancel_ends_the_whole_process_tree_and_still_runs_always_steps(server: 
     }  # fmt: skip
     assert "status=cancelled" in job.text and "##[error]The operation was canceled." in job.lines_of("tree")
     assert len(pids(file)) == 3 and not [pid for pid in pids(file) if alive(pid)]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: JavaScript actions cannot run")
+@pytest.mark.parametrize("reason", ["owner", "time_budget"])
+def test_post_steps_run_within_the_grace(server: FakeServer, runners: Runners, reason: str) -> None:
+    again = "setInterval(() => {}, 1000); console.log('tree-is-up');"
+    files = {
+        "act/action.yml": "name: act\nruns: {using: node20, main: main.js, post: post.js}\n",
+        "act/main.js": again,
+        "act/post.js": "console.log('gave it back');",
+    }
+    job = server.add([local(files), {"name": "act", "uses": "./act"}, {"name": "plain", "run": "echo never"}])
+    process = runners.start()
+    server.wait(lambda: up(job))
+    server.cancel(job, reason)
+    assert process.wait(60) == 0
+    assert job.conclusion == "cancelled" and "gave it back" in job.lines_of("Post act")
+    assert (job.conclusions()["act"], job.conclusions()["plain"]) == ("cancelled", "skipped")
+    assert job.conclusions()["Post act"] == "success"
 
 
 def test_a_step_may_use_the_interrupt_to_clean_up(server: FakeServer, runners: Runners) -> None:

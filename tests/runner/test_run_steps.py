@@ -180,9 +180,23 @@ def test_expression_errors_fail_the_step_with_a_reason(server: FakeServer, runne
     assert any("cannot be evaluated" in line for line in job.lines_of("bad"))
 
 
-def test_container_jobs_end_with_a_clear_error_and_run_nothing(server: FakeServer, runners: Runners) -> None:
+@pytest.mark.parametrize(
+    ("installed", "said"),
+    [
+        ([], "has neither Docker nor Podman"),
+        (["podman"], "not supported by this runner yet (although podman is installed)"),
+    ],
+)
+def test_container_jobs_end_with_a_clear_error_and_run_nothing(
+    server: FakeServer, runners: Runners, installed: list[str], said: str
+) -> None:
+    programs = runners.folder / "programs"
+    programs.mkdir()
+    for name in ("bash", "git", "sh", *installed):
+        (programs / name).symlink_to(shutil.which("true" if name in installed else name) or "")
     job = server.add([{"name": "x", "if": "always()", "run": "echo ran-outside"}], container={"image": "node:22"})
-    runners.run(job)
+    runners.run(job, env={"PATH": str(programs)})
+    assert said in job.text
     assert job.conclusion == "failure"
     assert job.conclusions() == {"Set up job": "failure", "x": "skipped", "Complete job": "success"}
     assert "a container ('node:22')" in job.text and "ran-outside" not in job.text

@@ -18,6 +18,7 @@ def killed(world: World) -> None:
     with pytest.raises(Killed):
         world.scaler.step()
     world.launcher.killed_before_start = world.launcher.killed_after_start = False
+    world.launcher.killed_at = ""
     world.scaler = world.another_scaler()
 
 
@@ -111,6 +112,41 @@ def test_after_the_stop_was_asked_for_and_before_the_end(world: World) -> None:
     world.scale(times=2)
     assert world.launcher.stops == [(runner.handle, False)] * 2
     assert world.taking_room == 0
+
+
+@pytest.mark.parametrize("call", ["stop", "stopped", "list", "poll"])
+def test_within_a_call_of_the_launcher(world: World, call: str) -> None:
+    """Row 41. Before the engine hears of it, and before anybody hears the engine's answer."""
+    world.make_set(minimum=1)
+    world.scale()
+    (runner,) = world.runners
+    transitions.retire_runner(runner_id=runner.pk, reason="idle")
+    world.edit(minimum=0)
+    if call == "poll":
+        world.launcher.lose(runner.handle)
+    world.launcher.killed_at = call
+    killed(world)
+    assert world.taking_room == 1
+    world.scale(times=2)
+    assert (world.launcher.running, world.taking_room) == ([], 0)
+    assert [(one.number, one.failed) for one in world.attempts(runner)] == [(1, False)]
+
+
+def test_after_an_orphan_was_met_and_before_its_end(world: World) -> None:
+    """Rows 41 and 50."""
+    world.make_set(minimum=1)
+    world.scale()
+    LaunchAttempt.objects.all().delete()
+    Runner.objects.all().delete()
+    RunnerSet.objects.all().delete()
+    world.look()
+    world.clock += 2
+    world.launcher.killed_at = "stop"
+    killed(world)
+    assert Event.objects.filter(kind="orphan_ended").count() == 1
+    assert len(world.launcher.running) == 1
+    world.look(times=2)
+    assert world.launcher.running == []
 
 
 def test_a_process_of_a_launch_that_was_given_up_is_ended(world: World) -> None:

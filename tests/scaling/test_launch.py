@@ -13,6 +13,7 @@ from ci.lifecycle.tokens import runner_of
 from ci.lifecycle.transitions.launching import BACKOFF
 from ci.models import Event, LaunchAttempt, Runner, RunnerPhase
 from ci.scaling.launchers.protocol import PermanentLaunchError, TransientLaunchError
+from ci.scaling.starting import start
 from tests.scaling.world import World, is_idle
 
 
@@ -119,7 +120,7 @@ def test_after_too_many_failures_another_runner_takes_its_place(world: World) ->
 def test_a_set_whose_launches_keep_failing_slows_down_and_keeps_its_capacity(world: World) -> None:
     """Row 20. (TestListenerRestartDelay.)"""
     world.make_set(minimum=4)
-    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(8)]
+    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(6)]
     runner_set = world.scale(times=4)
     assert runner_set.troubled_until is not None
     assert runner_set.trouble == "no such image"
@@ -137,6 +138,20 @@ def test_a_set_whose_launches_keep_failing_slows_down_and_keeps_its_capacity(wor
     Runner.objects.update(last_seen_at=timezone.now())
     runner_set = world.scale(times=2)
     assert (runner_set.troubled_until, len(world.launcher.running)) == (None, 4)
+
+
+def test_launches_that_were_decided_on_before_the_trouble_are_held_back_too(world: World) -> None:
+    """Row 20. They waited for a thread while the others failed."""
+    world.make_set(minimum=10)
+    decided = world.decide().launch
+    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(6)]
+    for runner_id in decided:
+        start(runner_id, launcher_of=world.launchers.__getitem__)
+    assert (LaunchAttempt.objects.count(), world.launcher.running) == (6, [])
+    world.pass_time(81)
+    assert transitions.begin_launch(runner_id=decided[6]) is not None
+    assert transitions.begin_launch(runner_id=decided[7]) is None  # until the other one has come up
+    assert world.decide().launch == ()
 
 
 def test_a_job_taken_ends_the_trouble(world: World) -> None:
@@ -239,16 +254,18 @@ def test_one_that_does_not_come_up_in_time_is_a_failed_attempt(world: World) -> 
     assert len(world.launcher.running) == 1
 
 
-def test_one_that_asks_for_no_job_any_more_is_a_failed_attempt(world: World) -> None:
-    """Row 27. Its process hangs: it is there, but nobody hears of it."""
+def test_one_that_asks_for_no_job_any_more_is_lost(world: World) -> None:
+    """Row 27. Its process hangs: it is there, but nobody hears of it. That is no failure of its launch."""
     world.make_set(minimum=1)
     world.scale()
     world.poll_all()
     world.pass_time(181)
     world.scale(times=2)
-    (runner,) = world.runners
-    assert (runner.failures, runner.reason) == (1, "It has not asked for a job for 180 s.")
-    assert world.launcher.running == []
+    (lost,) = world.ended
+    assert (lost.phase, lost.reason) == (RunnerPhase.FAILED, "It has not asked for a job for 180 s.")
+    assert [one.failed for one in world.attempts(lost)] == [False]
+    (other,) = world.runners
+    assert world.launcher.running == [other.handle]
 
 
 def test_each_attempt_has_a_credential_of_its_own(world: World) -> None:
@@ -277,7 +294,9 @@ def test_a_late_poll_of_a_process_that_is_gone_gets_no_job(world: World) -> None
     world.exit(runner, 1)
     world.scale()
     world.queue(1)
-    assert world.playground.fetch(runner) is None
+    assert transitions.claim(runner_id=runner.pk, poll_id="late") is None
+    with pytest.raises(Unauthenticated):
+        world.playground.fetch(runner)
 
 
 def test_a_launch_is_of_the_set_as_it_is_then(world: World) -> None:

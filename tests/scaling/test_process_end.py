@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ci.lifecycle import transitions
 from ci.models import Conclusion, Event, JobState, Runner, RunnerPhase
 from tests.scaling.world import World
@@ -33,6 +35,8 @@ def test_a_clean_end_without_a_job_is_an_end_too(world: World) -> None:
     world.scale(times=2)
     (ended,) = world.ended
     assert (ended.pk, ended.phase) == (runner.pk, RunnerPhase.SUCCEEDED)
+    assert [(one.exit_code, one.reason, one.failed) for one in world.attempts(runner)] == [(0, "", False)]
+    assert world.refreshed().trouble == ""
     assert len(world.runners) == 1
 
 
@@ -56,15 +60,36 @@ def test_a_job_whose_process_died_ends_with_the_reason(world: World) -> None:
     world.scale()
     job = world.assigned.job
     assert (job.state, job.conclusion) == (JobState.ENDED, Conclusion.FAILURE)
-    why = f"runner {runner.name} is gone: out of memory: the job used more than 512 MiB"
+    why = f"runner {runner.name} is gone: out of memory (exit code 137)"
     assert job.end_note == f"{why}."
     runner.refresh_from_db()
     assert (runner.phase, runner.reason, runner.exit_code) == (RunnerPhase.FAILED, f"{why}.", 137)
     assert runner.stopped_at is not None
 
 
+@pytest.mark.parametrize("has_begun", [False, True], ids=["not begun", "begun"])
+def test_what_the_process_wrote_is_for_who_administers_the_set(world: World, *, has_begun: bool) -> None:
+    """Everybody who may read a public repository may read why its job ended, and hears nothing of the host."""
+    world.make_set()
+    world.queue(1)
+    world.scale()
+    (assigned,) = world.poll_all()
+    if has_begun:
+        assigned.begin()
+    wrote = "exit code 3: /srv/secret/place: cannot open"
+    world.exit(assigned.runner, 3, wrote)
+    world.scale()
+    job = assigned.job
+    assert job.conclusion == ("failure" if has_begun else None)
+    told = [*Event.objects.filter(run=job.run).order_by("pk").values_list("detail", flat=True), job.end_note]
+    assert f"runner {assigned.runner.name} is gone: exit code 3" in " ".join(told)
+    assert "secret" not in " ".join(told)
+    (attempt,) = world.attempts(assigned.runner)
+    assert attempt.reason == wrote
+
+
 def test_a_job_that_had_not_begun_goes_to_another_runner(world: World) -> None:
-    """Row 25. (Delete ephemeral runner when pod failed before runner state is recorded and job assigned.)"""
+    """Row 25."""
     world.make_set()
     world.queue(1)
     world.scale()
@@ -79,7 +104,7 @@ def test_a_job_that_had_not_begun_goes_to_another_runner(world: World) -> None:
 
 
 def test_a_failure_without_a_job_is_a_fresh_attempt(world: World) -> None:
-    """Row 26. (Re-create pod on eviction, on reason starting with OutOf, when init container fails.)"""
+    """Row 26. (Re-create pod on eviction.)"""
     world.make_set(minimum=1)
     world.scale()
     world.poll_all()
@@ -90,6 +115,58 @@ def test_a_failure_without_a_job_is_a_fresh_attempt(world: World) -> None:
     assert (runner.phase, runner.ready, runner.handle, runner.token_hash) == (RunnerPhase.PENDING, False, "", None)
     assert (runner.registered_at, runner.launched_at, runner.idle_since) == (None, None, None)
     assert runner.reason == "evicted: the node was low on memory"
+
+
+@pytest.mark.parametrize("is_up", [False, True], ids=["not up", "up"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "the init container setup failed: exit code 3",
+        "its node had no room for it (OutOfcpu): Node didn't have enough resource",
+        "evicted from its node: The node was low on resource: memory.",
+        "",
+    ],
+)
+def test_a_failure_without_an_exit_code_is_a_fresh_attempt_after_a_pause(
+    world: World, reason: str, *, is_up: bool
+) -> None:
+    """Row 26. As a cluster tells of a Pod whose runner has no status of its own: what has an end has not vanished.
+
+    (Re-create pod when init container fails before pod phase transitions to Failed, on eviction, on reason starting
+    with OutOf; delete ephemeral runner when pod failed before runner state is recorded and job not assigned.)
+    """
+    world.make_set(minimum=1)
+    world.scale()
+    if is_up:
+        world.poll_all()
+    (runner,) = world.runners
+    world.exit(runner, None, reason)
+    world.scale()
+    runner.refresh_from_db()
+    told = reason or "its engine does not say how it ended"
+    assert (runner.phase, runner.failures, runner.reason) == (RunnerPhase.PENDING, 1, told)
+    assert [(one.exit_code, one.reason, one.failed) for one in world.attempts(runner)] == [(None, told, True)]
+    world.scale(times=3)
+    assert len(world.launcher.started) == 1
+    world.pass_time(6)
+    world.scale()
+    assert [one.number for one in world.attempts(runner)] == [1, 2]
+    assert Runner.objects.count() == 1
+
+
+def test_a_job_that_had_not_begun_goes_on_elsewhere_without_an_exit_code(world: World) -> None:
+    """Row 25. (Delete ephemeral runner when pod failed before runner state is recorded and job assigned.)"""
+    world.make_set()
+    world.queue(1)
+    world.scale()
+    (assigned,) = world.poll_all()
+    world.exit(assigned.runner, None, "evicted from its node: The node was low on resource: memory.")
+    world.scale()
+    assert assigned.job.state == JobState.QUEUED
+    (ended,) = world.ended
+    assert (ended.pk, ended.phase) == (assigned.runner.pk, RunnerPhase.FAILED)
+    (attempt,) = world.attempts(ended)
+    assert attempt.reason == "evicted from its node: The node was low on resource: memory."
 
 
 def test_a_vanished_process_is_lost_and_not_made_again(world: World) -> None:

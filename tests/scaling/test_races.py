@@ -12,6 +12,8 @@ from django.db.models import Q
 
 from ci.lifecycle import transitions
 from ci.models import ACTIVE_STATES, Job, JobState, LaunchAttempt, Runner, RunnerPhase
+from ci.scaling.launchers.protocol import PermanentLaunchError
+from tests.races.interleaving import WRITE_RUNNER, rival_before
 from tests.scaling.world import World
 
 ROUNDS = 25
@@ -146,6 +148,21 @@ def test_scaling_does_not_wait_for_a_runner_that_is_being_changed(committing_wor
         thread.join(30)
     world.decide()
     assert world.runners == []
+
+
+def test_of_two_launches_of_a_set_in_trouble_one_is_begun(committing_world: World) -> None:
+    """Row 20. Each alone would find that nothing is being started."""
+    world = committing_world
+    world.make_set(minimum=2)
+    world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(6)]
+    world.scale(times=4)
+    world.pass_time(81)
+    first, second = [one.pk for one in world.runners if one.next_attempt_at is not None]
+    with rival_before(WRITE_RUNNER, lambda: transitions.begin_launch(runner_id=second)) as rival:
+        begun = transitions.begin_launch(runner_id=first)
+    assert rival.error is None
+    assert "ci_runnerset" in rival.waited_in
+    assert [begun is not None, rival.result is not None] == [True, False]
 
 
 def test_an_end_of_the_process_and_a_claim(committing_world: World) -> None:

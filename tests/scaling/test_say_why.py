@@ -4,29 +4,81 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from ci.lifecycle import set_waiting
 from ci.lifecycle.waiting import why
-from ci.models import Job
+from ci.models import Job, Runner
 from ci.scaling.launchers.protocol import PermanentLaunchError
 from tests.scaling.world import World
 
 
+@pytest.fixture
+def led(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a scaler runs; the one of these tests leads nothing."""
+    monkeypatch.setattr(set_waiting, "has_leader", lambda lock: True)
+
+
+@pytest.mark.usefixtures("led")
 def test_a_set_without_runners_is_no_missing_runner(world: World) -> None:
+    world.make_set(maximum=2)
+    first, _, third = world.queue(3)
+    assert why(first) == "Runner set pool is about to start a runner."
+    world.scale()
+    world.poll(world.runners[0])
+    assert why(third) == "Runner set pool has as many runners as it may (2): 1 at work, 1 starting."
+    world.edit(maximum=3)
+    assert why(third) == "Runner set pool is starting 1 runner."
+    world.edit(maximum=2)
+    world.poll_all()
+    assert why(third) == "Runner set pool has as many runners as it may (2), and all are at work."
+
+
+@pytest.mark.usefixtures("led")
+def test_runners_that_only_end_are_told_of(world: World) -> None:
     world.make_set(maximum=1)
-    first, second = world.queue(2)
-    assert why(first) == "Runner set pool starts a runner."
+    _, second = world.queue(2)
+    world.scale()
+    world.poll_all()[0].begin().complete()
+    assert why(second) == "Runner set pool has as many runners as it may (1): 1 ending."
+
+
+def test_a_set_that_nobody_scales_is_told(world: World) -> None:
+    world.make_set()
+    (job,) = world.queue(1)
+    world.scale()
+    said = "Runner set pool starts no runners: no scaler is running. Start one with manage.py scale."
+    assert why(job) == said
+
+
+@pytest.mark.usefixtures("led")
+def test_a_maximum_of_none_is_told(world: World) -> None:
+    world.make_set(maximum=0)
+    (job,) = world.queue(1)
+    assert why(job) == "Runner set pool starts no runners: its maximum is 0."
+
+
+@pytest.mark.usefixtures("led")
+def test_a_paused_runner_of_a_set_is_none_that_starts(world: World) -> None:
+    world.make_set(minimum=1)
     world.scale()
     world.poll_all()
-    assert why(second) == "Runner set pool has as many runners as it may (1), and all are at work."
+    world.edit(minimum=0)
+    Runner.objects.update(paused=True)
+    (job,) = world.queue(1)
+    assert why(job) == "Runner set pool has 1 idle runner, paused or not heard of."
 
 
-def test_what_keeps_the_set_from_it_is_told(world: World) -> None:
+@pytest.mark.usefixtures("led")
+def test_that_something_keeps_the_set_from_it_is_told_and_what_only_to_its_administrators(world: World) -> None:
     world.make_set()
     (job,) = world.queue(1)
     world.launcher.refusals = [PermanentLaunchError("no such image")]
     world.scale(times=2)
     world.launcher.refusals = [PermanentLaunchError("no such image")] * 9
     world.scale(times=2)
-    assert why(job) == "Runner set pool cannot start runners: no such image"
+    assert world.refreshed().trouble == "no such image"
+    assert why(job) == "Runner set pool cannot start runners now. Its page says why, to those who administer it."
 
 
 def test_a_parked_set_is_told(world: World) -> None:
@@ -71,6 +123,7 @@ def test_an_idle_runner_of_a_set_that_may_not_run_the_job_is_no_free_runner(worl
     assert why(job) == "There is no runner for this repository: register one."
 
 
+@pytest.mark.usefixtures("led")
 def test_many_runners_are_asked_about_at_once(world: World, django_assert_max_num_queries: Any) -> None:
     world.make_set(maximum=12)
     world.queue(13)

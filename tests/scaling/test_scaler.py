@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import pytest
 from django.db import connection
@@ -158,10 +159,10 @@ def test_a_set_that_cannot_be_scaled_keeps_no_other_waiting(world: World, monkey
     sets = [world.make_set(name=name, minimum=1) for name in ("one", "broken", "two")]
     real = transitions.scale_set
 
-    def scale(*, set_id: int) -> transitions.Scaled:
+    def scale(*, set_id: int, losing_from: datetime | None) -> transitions.Scaled:
         if set_id == sets[1].pk:
             raise ZeroDivisionError("a fault")
-        return real(set_id=set_id)
+        return real(set_id=set_id, losing_from=losing_from)
 
     monkeypatch.setattr(transitions, "scale_set", scale)
     world.look()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from ci.lifecycle import registration, transitions
-from ci.models import Event, Runner, RunnerPhase
+from ci.lifecycle.demand import look
+from ci.lifecycle.set_counts import counted
+from ci.lifecycle.set_waiting import counts
+from ci.models import Event, Runner, RunnerPhase, RunnerSet
 from tests.scaling.world import World
 
 
@@ -41,7 +46,7 @@ def test_one_that_does_not_go_is_forced_and_that_is_noted(world: World) -> None:
     assert world.launcher.stops == [(runner.handle, False), (runner.handle, True)]
     assert world.taking_room == 0
     event = Event.objects.get(runner=runner, kind="runner_forced")
-    assert event.detail.startswith("Its process was still there 31 s after it was told to go")
+    assert re.match(r"Its process was still there 3\d s after it was told to go", event.detail)
 
 
 def test_one_that_cannot_be_forced_is_given_up_in_the_end(world: World) -> None:
@@ -62,6 +67,67 @@ def test_one_that_cannot_be_forced_is_given_up_in_the_end(world: World) -> None:
     world.scale(times=3)
     assert world.launcher.running == []
     assert Event.objects.filter(kind="orphan_ended").count() == 1
+
+
+def silent_and_immortal(world: World, **fields: int) -> Runner:
+    """An idle runner that asks for no job any more, and was told to go; nobody can say whether it ever will."""
+    world.make_set(minimum=1, **fields)
+    world.scale()
+    world.poll_all()
+    (runner,) = world.runners
+    world.launcher.immortal = True
+    world.pass_time(181)
+    world.scale()
+    runner.refresh_from_db()
+    assert (runner.phase, runner.deleting_at is not None) == (RunnerPhase.PENDING, True)
+    return runner
+
+
+def test_one_without_a_job_that_cannot_be_ended_is_given_up_too(world: World) -> None:
+    """Row 34."""
+    runner = silent_and_immortal(world, maximum=1)
+    for _ in range(3):
+        world.pass_time(31)
+        world.scale(times=2)
+    assert world.taking_room == 1
+    wake_at = world.refreshed().wake_at
+    assert wake_at is not None
+    world.pass_time(600)
+    world.scale(times=2)
+    runner.refresh_from_db()
+    assert (runner.phase, runner.stopped_at is not None) == (RunnerPhase.FAILED, True)
+    silence = "It has not asked for a job for 180 s."
+    assert runner.reason == f"{silence} Its process was not known to be gone 600 s after it was told to go."
+    assert [(one.reason, one.ended_at is not None) for one in world.attempts(runner)] == [(silence, True)]
+    assert Event.objects.filter(runner=runner, kind="runner_given_up").count() == 1
+    (other,) = world.runners
+    assert other.handle in world.launcher.running
+
+
+def test_one_that_was_told_to_go_is_no_runner_that_a_job_can_count_on(world: World) -> None:
+    """Else its job would wait as long as its process is there."""
+    runner = silent_and_immortal(world, maximum=2)
+    world.scale()
+    (other,) = [one for one in world.runners if one.pk != runner.pk]
+    assert other.handle in world.launcher.running
+    sight = look(world.refreshed())
+    assert [one.id for one in sight.useful] == [other.pk]
+    has = counts(sight)
+    assert (has.starting, has.idle, has.ending) == (1, 0, 1)
+    row = counted(RunnerSet.objects.all()).get()
+    assert (row.starting, row.idle, row.leaving) == (1, 0, 1)
+    world.scale(times=2)
+    assert world.taking_room == 2
+
+
+def test_one_that_was_told_to_go_does_not_keep_its_set_from_being_deleted(world: World) -> None:
+    """Row 33."""
+    silent_and_immortal(world)
+    transitions.delete_set(set_id=world.set.pk, actor=world.playground.operator)
+    world.look(times=2)
+    world.pass_time(601)
+    world.look(times=2)
+    assert not RunnerSet.objects.exists()
 
 
 def test_a_busy_runner_whose_process_and_engine_are_dead_is_gone_in_time(world: World) -> None:

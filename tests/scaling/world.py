@@ -153,7 +153,7 @@ class World:
             self.launcher.end(self.handle(assigned.runner), 0)
         return len(done)
 
-    def exit(self, runner: Runner, code: int, reason: str = "") -> None:
+    def exit(self, runner: Runner, code: int | None, reason: str = "") -> None:
         self.launcher.end(self.handle(runner), code, reason)
 
     def busy(self) -> Runner:

@@ -1,6 +1,7 @@
 """Who sets variables, and are they shown as text?"""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -39,3 +40,20 @@ def test_who_may(playground: Playground, browser: Any) -> None:
     assert playground.repository
     for person, status in ((playground.bob, 403), (playground.mallory, 404), (None, 404)):
         assert browser(person).get(REPOSITORY).status_code == status
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"action": "set", "name": "BIG", "value": "x" * (13 * 1024 * 1024)},
+        {"action": "set", "name": "MANY", "value": "1", **{f"field{number}": "1" for number in range(2500)}},
+    ],
+    ids=["bytes", "fields"],
+)
+def test_a_form_beyond_the_bounds_is_refused_and_changes_nothing(
+    alice: Client, playground: Playground, form: dict[str, str]
+) -> None:
+    assert playground.repository
+    answer = alice.post(REPOSITORY, urlencode(form), content_type="application/x-www-form-urlencoded")
+    assert answer.status_code in (400, 413)
+    assert not Variable.objects.exists()

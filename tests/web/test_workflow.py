@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from ci.models import Run, Workflow
+from ci.models import Run, Schedule, Workflow
 from tests.playground import ONE_JOB, Playground
 
 RELEASE = """
@@ -38,6 +38,7 @@ def test_it_shows_schedules_with_their_next_time(alice: Client, playground: Play
     text = text_of(alice)
     assert "<code>30 4 * * 1</code>" in text
     assert "Europe/Berlin" in text
+    assert f"{Schedule.objects.get().next_at:%Y-%m-%d %H:%M} UTC" in text
     assert "This workflow has not run yet" in text
     assert "It runs on schedule, workflow_dispatch." in text
 

@@ -17,7 +17,7 @@ from ci.api.documentation import OwnersSchema
 from ci.api.pagination import Pages
 from ci.api.uncached import UncachedView
 from ci.models import Environment, Scope
-from forge.access import Actor, can_administer, can_read, readable_repositories
+from forge.access import Actor, can_administer, can_operate, can_read, readable_repositories
 from forge.models import Repository
 
 Need = Callable[[Actor, Repository], bool]
@@ -99,7 +99,7 @@ class ScopedView(OwnersView):
             return Scope(repository=environment.repository, environment=environment)
         if self.kwargs["scope"] == "user":
             return Scope(owner=self.request.user)
-        if not self.request.user.is_superuser:
+        if not can_operate(self.request.user):
             raise PermissionDenied("Only an operator may see what serves the whole instance.")
         return Scope()
 

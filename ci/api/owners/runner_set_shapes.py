@@ -25,7 +25,7 @@ class RunnerSetShape(serializers.ModelSerializer[RunnerSet]):
     busy = serializers.IntegerField(help_text="Runners that have a job.")
     idle = serializers.IntegerField(help_text="Runners that wait for one.")
     starting = serializers.IntegerField()
-    leaving = serializers.IntegerField(help_text="Ended runners whose processes may still be there.")
+    leaving = serializers.IntegerField(help_text="Ended, or told to go: their processes may still be there.")
     on_new_revision = serializers.IntegerField(source="current", help_text="Runners of `spec_revision`.")
 
     class Meta:

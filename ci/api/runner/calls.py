@@ -9,11 +9,13 @@ from django.utils import timezone
 from ci.api.runner.serializers import HeartbeatResponse
 from ci.lifecycle import fetch as lifecycle_fetch
 from ci.lifecycle import transitions
+from ci.models import Runner
 
 
-def fetch(*, runner_id: int, poll_id: str) -> dict[str, Any] | None:
-    """The job's payload, None when no job fits now. Raises Unauthenticated."""
-    return lifecycle_fetch.fetch_job(runner_id=runner_id, poll_id=poll_id)
+def fetch(*, runner: Runner, poll_id: str) -> dict[str, Any] | None:
+    """The job's payload, None when no job fits now. `runner`: as it was when the call was let in, which may be some
+    time ago. Raises Unauthenticated."""
+    return lifecycle_fetch.fetch_job(runner_id=runner.pk, token_hash=runner.token_hash, poll_id=poll_id)
 
 
 def heartbeat(*, job_id: int, token: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class FetchView(UncachedView):
     )
     def post(self, request: Request) -> Response:
         given = _checked(FetchRequest, request)
-        payload = calls.fetch(runner_id=proof(request).pk, poll_id=given["poll_id"])
+        payload = calls.fetch(runner=proof(request), poll_id=given["poll_id"])
         return Response(status=204) if payload is None else Response(payload)
 
 

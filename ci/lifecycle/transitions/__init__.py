@@ -2,7 +2,8 @@
 
 Lock order: concurrency group, then runs by id, then a run's jobs by id, then runner. A claim locks its runner and one
 job with SKIP LOCKED and no run, so it can neither wait on nor deadlock with a cancel. Scaling locks a runner set, and
-of its runners only those that nobody else has locked: it waits for no runner, and nothing waits for a set but scaling.
+of its runners only those that nobody else has locked: it waits for no runner, and nothing waits for a set but scaling
+and, with its runner locked, a launch of a set in trouble.
 """
 
 from ci.lifecycle.transitions.append_log import append_log
@@ -17,7 +18,7 @@ from ci.lifecycle.transitions.deadlines import act_on_deadline, lose_job, releas
 from ci.lifecycle.transitions.dying import Stop
 from ci.lifecycle.transitions.guard import Holder, Proof
 from ci.lifecycle.transitions.heartbeat import HeartbeatAnswer, heartbeat
-from ci.lifecycle.transitions.launching import Begun, begin_launch, came_up, launch_failed, launched
+from ci.lifecycle.transitions.launching import Begun, begin_launch, came_up, launch_failed, launch_unanswered, launched
 from ci.lifecycle.transitions.process_end import process_ended, process_forced, process_stopped
 from ci.lifecycle.transitions.rerun import rerun
 from ci.lifecycle.transitions.retire_runner import retire_runner
@@ -55,6 +56,7 @@ __all__ = [
     "finish_runner",
     "heartbeat",
     "launch_failed",
+    "launch_unanswered",
     "launched",
     "lose_job",
     "process_ended",

@@ -13,7 +13,7 @@ from django.utils import timezone
 from ci.lifecycle import demand, events
 from ci.lifecycle.matching import normalised
 from ci.lifecycle.transitions.advance import advance
-from ci.lifecycle.transitions.guard import guarded, lock_job, lock_runner
+from ci.lifecycle.transitions.guard import check_runner_token, guarded, lock_job, lock_runner
 from ci.lifecycle.transitions.moves import end
 from ci.models import ACTIVE_STATES, Conclusion, Job, JobState, Runner, RunnerSet
 from forge.tokens import hash_token, new_token
@@ -81,9 +81,14 @@ def repeat_claim(*, runner_id: int, poll_id: str) -> Assignment | None:
 
 
 @guarded
-def claim(*, runner_id: int, poll_id: str) -> Assignment | None:
-    """Take a queued job for a runner. Locks the runner and one job, no run. Raises NotFound: the runner is gone."""
+def claim(*, runner_id: int, poll_id: str, token_hash: str | None = None) -> Assignment | None:
+    """Take a queued job for a runner. Locks the runner and one job, no run.
+
+    `token_hash`: of the credential that let the poll in, None for whatever it is now. Raises Unauthenticated where it
+    was replaced, for then another process is the runner; NotFound where the runner is gone.
+    """
     runner = lock_runner(runner_id)
+    check_runner_token(runner, token_hash)
     if runner.paused or runner.is_done or (runner.ephemeral and runner.used_job_id is not None):
         return None
     # Of a set's runner: its process shall go, or has gone and is to be started anew. Then this is a late poll.

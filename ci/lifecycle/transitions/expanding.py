@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle import contexts, events
@@ -48,6 +49,7 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
     own, called = leg.concurrency, _called_concurrency(run, job, leg)
     environment = environment_of(run.repository, leg.environment)
     own_grace = "cancel-timeout-minutes" in job.definition
+    own_timeout = "timeout-minutes" in job.definition
     return {
         "name": _shown(job.parent, leg.name),
         "expanded": True,
@@ -57,7 +59,7 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
         "fail_fast": leg.fail_fast,
         "max_parallel": leg.max_parallel,
         "continue_on_error": leg.continue_on_error,
-        "timeout_minutes": leg.timeout_minutes,
+        "timeout_minutes": leg.timeout_minutes if own_timeout else settings.JOB_TIMEOUT_MINUTES,
         "cancel_timeout_minutes": leg.cancel_timeout_minutes if own_grace else None,
         "runs_on": list(leg.labels),
         "label_set": None if leg.call else label_set_of(leg.labels),

@@ -119,6 +119,12 @@ def check_token(job: Job, token: Proof) -> None:
         raise Unauthenticated()
 
 
+def check_runner_token(runner: Runner, token_hash: str | None) -> None:
+    """Under the lock: each process of a set's runner has a credential of its own. None: nobody's in particular."""
+    if token_hash is not None and runner.token_hash != token_hash:
+        raise Unauthenticated()
+
+
 def check_version(row: Run | Job | Runner | RunnerSet, version: int | None) -> None:
     """Refuse a decision that was taken on an older version of the row than the one now locked."""
     if version is not None and row.version != version:

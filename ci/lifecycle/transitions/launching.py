@@ -10,7 +10,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle import events
-from ci.lifecycle.transitions.guard import guarded, lock_runner
+from ci.lifecycle.transitions import trouble
+from ci.lifecycle.transitions.guard import check_runner_token, guarded, lock_runner
 from ci.lifecycle.transitions.leaving import gone, open_attempt
 from ci.lifecycle.transitions.moves import write
 from ci.models import LaunchAttempt, Runner, RunnerPhase, RunnerSet
@@ -48,6 +49,8 @@ def begin_launch(*, runner_id: int) -> Begun | None:
         return None
     runner_set = runner.runner_set
     if runner_set is None or runner_set.phase != RunnerSet.Phase.RUNNING or open_attempt(runner) is not None:
+        return None
+    if trouble.holds_back(runner_set.pk, now):
         return None
     token = new_token("runner")
     write(
@@ -87,11 +90,21 @@ def launched(*, runner_id: int, attempt: int, handle: str) -> bool:
     if current is None or current.number != attempt:
         return False
     if current.handle != handle or runner.handle != handle:
-        LaunchAttempt.objects.filter(pk=current.pk).update(handle=handle)
+        LaunchAttempt.objects.filter(pk=current.pk).update(handle=handle, reason="")
         write(runner, handle=handle, launched_at=runner.launched_at or timezone.now())
         events.record("launched", runner=runner, runner_set=runner.runner_set, detail=f"attempt {attempt}")
         events.wake_set(runner.runner_set_id)
     return True
+
+
+@guarded
+def launch_unanswered(*, runner_id: int, attempt: int, reason: str) -> None:
+    """Nobody can say whether a process came of this attempt: it stays open, and says why. Raises NotFound."""
+    runner = lock_runner(runner_id)
+    current = open_attempt(runner)
+    if current is not None and current.number == attempt and not current.handle:
+        LaunchAttempt.objects.filter(pk=current.pk).update(reason=reason[:500])
+        events.wake_set(runner.runner_set_id)
 
 
 @guarded
@@ -101,7 +114,8 @@ def launch_failed(
     """No process came of this attempt. False where the attempt is over already.
 
     `permanent`: it never will; the runner is failed at once. `retry_after` (seconds): there is no room just now, which
-    is no failure; the runner tries again, and is replaced after SCALE_QUOTA_SECONDS. Otherwise it counts as a failure.
+    is no failure; the runner tries again, and is replaced after SCALE_QUOTA_SECONDS (with 0 it is not known to be for
+    want of room, and goes on trying). Otherwise it counts as a failure.
     Raises NotFound.
     """
     runner = lock_runner(runner_id)
@@ -116,12 +130,20 @@ def launch_failed(
         fail(runner, f"It cannot be started: {reason}")
     elif retry_after is None:
         count_failure(runner, reason)
-    elif now - runner.created_at > timedelta(seconds=settings.SCALE_QUOTA_SECONDS):
-        fail(runner, f"It waited {(now - runner.created_at).total_seconds() / 60:.0f} min for room: {reason}")
+    elif retry_after and (waited := now - _waiting_since(runner)) > timedelta(seconds=settings.SCALE_QUOTA_SECONDS):
+        fail(runner, f"It waited {waited.total_seconds() / 60:.0f} min for room: {reason}")
     else:
         wait_for_attempt(runner, now + timedelta(seconds=retry_after), reason)
     events.wake_set(runner.runner_set_id)
     return True
+
+
+def _waiting_since(runner: Runner) -> datetime:
+    """When the first of its attempts began that came to nothing, without one in between that came to something."""
+    attempts = LaunchAttempt.objects.filter(runner=runner)
+    latest = attempts.exclude(handle="", failed=False).order_by("-number").values_list("number", flat=True).first()
+    first = attempts.filter(number__gt=latest or 0).order_by("number").values_list("started_at", flat=True).first()
+    return first or timezone.now()
 
 
 def close(attempt: LaunchAttempt, *, exit_code: int | None = None, reason: str = "", failed: bool = False) -> None:
@@ -177,9 +199,13 @@ def fail(runner: Runner, reason: str, **fields: Any) -> None:
 
 
 @guarded
-def came_up(*, runner_id: int) -> None:
-    """The process of a set's runner asks for a job for the first time: it is up, and idle. Raises NotFound."""
+def came_up(*, runner_id: int, token_hash: str | None = None) -> None:
+    """The process of a set's runner asks for a job for the first time: it is up, and idle.
+
+    `token_hash`: as of claim. Raises Unauthenticated, NotFound.
+    """
     runner = lock_runner(runner_id)
+    check_runner_token(runner, token_hash)
     if runner.runner_set_id is None or runner.registered_at is not None or runner.is_done:
         return
     if runner.deleting_at is not None or open_attempt(runner) is None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from ci.lifecycle import events
+from ci.lifecycle.end_words import OUTDATED_CODE, STOPPED, VANISHED, end_in_words
 from ci.lifecycle.errors import Conflict
 from ci.lifecycle.transitions.deadlines import release_from_runner
 from ci.lifecycle.transitions.guard import guarded, lock_runner
@@ -16,22 +17,21 @@ from ci.lifecycle.transitions.moves import write
 from ci.models import ACTIVE_STATES, Job, LaunchAttempt, Runner, RunnerPhase
 
 TRIES = 5
-# The exit code by which a runner says that its version is not served any more (actions/runner's Constants).
-OUTDATED_CODE = 7
-VANISHED = "its process vanished"
 
 
 def process_ended(*, runner_id: int, attempt: int, exit_code: int | None, reason: str = "") -> bool:
-    """The process of this attempt is gone. `exit_code` None: it vanished, and nobody knows how it ended.
+    """The process of this attempt is gone. `exit_code` None: it told none, or (without a `reason`) it vanished.
 
-    A job that it had is requeued or ended with `reason`. False where the attempt was known to be over. Raises NotFound,
+    A job that it had is requeued or ended, with a reason in words of ours: `reason`, which may hold what the process
+    wrote, is for whoever administers the set. False where the attempt was known to be over. Raises NotFound,
     Conflict.
     """
     why = reason or (VANISHED if exit_code is None else f"exit code {exit_code}")
+    told = end_in_words(exit_code, why)
     for _ in range(TRIES):
         job = Job.objects.filter(runner=runner_id, state__in=ACTIVE_STATES).order_by("pk").first()
         if job is not None and _is_open(runner_id, attempt):
-            release_from_runner(job_id=job.pk, runner_id=runner_id, why=f"runner {job.runner_name} is gone: {why}")
+            release_from_runner(job_id=job.pk, runner_id=runner_id, why=f"runner {job.runner_name} is gone: {told}")
         done = _close(runner_id, attempt, exit_code, why)
         if done is not None:
             return done
@@ -40,7 +40,7 @@ def process_ended(*, runner_id: int, attempt: int, exit_code: int | None, reason
 
 def process_stopped(*, runner_id: int, attempt: int) -> bool:
     """The process of this attempt was told to go, and is gone. As process_ended."""
-    return process_ended(runner_id=runner_id, attempt=attempt, exit_code=None, reason="it was stopped")
+    return process_ended(runner_id=runner_id, attempt=attempt, exit_code=None, reason=STOPPED)
 
 
 @guarded
@@ -79,7 +79,7 @@ def _close(runner_id: int, attempt: int, exit_code: int | None, why: str) -> boo
     if Job.objects.filter(runner=runner, state__in=ACTIVE_STATES).exists():
         return None
     if runner.is_done:
-        close(current, exit_code=exit_code, reason=why if exit_code else "")
+        close(current, exit_code=exit_code, reason="" if exit_code == 0 or why == STOPPED else why)
         write(runner, **gone(timezone.now()), exit_code=exit_code)
     else:
         _end_idle(runner, current, exit_code, why)
@@ -93,16 +93,22 @@ def _end_idle(runner: Runner, current: LaunchAttempt, exit_code: int | None, why
     if runner.deleting_at is not None:
         # It was told to go because something was wrong with it: that is the reason, not the signal it died of.
         why = runner.reason
-    close(current, exit_code=exit_code, reason=why, failed=True)
+    went = exit_code == 0 and runner.registered_at is not None and runner.deleting_at is None
+    went = went and runner.used_job_id is None
+    # It had come up: what kept it from asking may have been the forge, or the way to it.
+    silent = runner.deleting_at is not None and runner.registered_at is not None
+    close(current, exit_code=exit_code, reason="" if went else why, failed=not went and not silent)
     if runner.used_job_id is not None:
         fail(runner, f"Its job was deleted, and its process ended: {why}", exit_code=exit_code)
     elif exit_code == OUTDATED_CODE:
         _end(runner, RunnerPhase.OUTDATED, why, exit_code)
+    elif silent:
+        fail(runner, why, exit_code=exit_code)
     elif runner.deleting_at is not None:
         count_failure(runner, why)
-    elif exit_code is None:
+    elif why == VANISHED:
         fail(runner, f"It was lost: {why}")
-    elif exit_code == 0 and runner.registered_at is not None:
+    elif went:
         _end(runner, RunnerPhase.SUCCEEDED, "Its process ended by itself, without a job.", exit_code)
     elif exit_code == 0:
         count_failure(runner, "its process ended before it asked for a job")

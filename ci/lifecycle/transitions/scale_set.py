@@ -16,11 +16,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from ci.lifecycle import demand, events, measures
+from ci.lifecycle.end_words import OUTDATED_CODE
 from ci.lifecycle.transitions import samples, trouble
 from ci.lifecycle.transitions.dying import SOON, Stop, dying
 from ci.lifecycle.transitions.guard import guarded, lock_free_runner, lock_set
 from ci.lifecycle.transitions.moves import write
-from ci.lifecycle.transitions.process_end import OUTDATED_CODE
 from ci.lifecycle.transitions.retire_runner import retire_runner
 from ci.models import Runner, RunnerPhase, RunnerSet
 
@@ -42,8 +42,11 @@ class Scaled:
 
 
 @guarded
-def scale_set(*, set_id: int) -> Scaled:
-    """Bring a set's runners to what its jobs need. Raises NotFound."""
+def scale_set(*, set_id: int, losing_from: datetime | None = None) -> Scaled:
+    """Bring a set's runners to what its jobs need. Before `losing_from` no silence is held against a runner.
+
+    Raises NotFound.
+    """
     runner_set = lock_set(set_id)
     now = timezone.now()
     _park(runner_set, now)
@@ -51,7 +54,7 @@ def scale_set(*, set_id: int) -> Scaled:
     live = {runner.pk: runner for runner in Runner.objects.filter(runner_set=runner_set, stopped_at=None)}
     seen = [(one, live[one.id]) for one in sight.runners if one.id in live]
     desired = _desired(runner_set, sight)
-    going = dying(seen, now)
+    going = dying(seen, now, losing_from=losing_from)
     wakes = [*going.wakes]
     useful = _let_go(runner_set, seen, desired, now, wakes)
     if runner_set.phase == RunnerSet.Phase.DELETING and _deleted(runner_set):
@@ -117,8 +120,8 @@ def _let_go(
 ) -> int:
     """Retire idle runners: all of a set that starts none, those of an old revision, and what is beyond need, the oldest
     first. How many are left that have a job or may get one."""
-    idle = [runner for one, runner in seen if not one.is_done and not one.busy]
-    left = sum(1 for one, _ in seen if not one.is_done)
+    idle = [runner for one, runner in seen if one.is_useful and not one.busy and runner.deleting_at is None]
+    left = sum(1 for one, _ in seen if one.is_useful)
     for runner in sorted(idle, key=lambda runner: (runner.next_attempt_at is None, runner.created_at, runner.pk)):
         calm_at = runner.idle_since and runner.idle_since + timedelta(seconds=settings.SCALE_CALM_SECONDS)
         reason = _reason_to_go(runner_set, runner, too_many=left > desired, calm=bool(calm_at and calm_at <= now))

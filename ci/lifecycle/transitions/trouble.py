@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import Count, Max
 
 from ci.lifecycle import events
+from ci.lifecycle.transitions.guard import lock_set
 from ci.models import LaunchAttempt, Runner, RunnerPhase, RunnerSet
 
 # More within the window are trouble.
@@ -28,7 +29,7 @@ def launches(runner_set: RunnerSet, now: datetime) -> Launches:
     waiting = Runner.objects.filter(runner_set=runner_set, next_attempt_at__isnull=False)
     if runner_set.phase != RunnerSet.Phase.RUNNING:
         return Launches((), [], runner_set.trouble, None)
-    until, last = _troubled(runner_set, now)
+    until, last = _troubled(runner_set.pk, now)
     _tell(runner_set, until)
     due = waiting.filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
     ready = tuple(due.values_list("pk", flat=True))
@@ -38,20 +39,33 @@ def launches(runner_set: RunnerSet, now: datetime) -> Launches:
     wakes = [at for at in later[:1] if at is not None]
     if until is not None and last is not None:
         wakes.append(until)
-        pause_over = last + timedelta(seconds=settings.SCALE_TROUBLE_PAUSE_SECONDS)
-        if pause_over > now:
-            wakes.append(pause_over)
+        if _pause_over(last) > now:
+            wakes.append(_pause_over(last))
             ready = ()
         else:
             ready = ready[: 0 if _is_starting(runner_set) else 1]
     return Launches(ready, wakes, _why(runner_set, now), until)
 
 
-def _troubled(runner_set: RunnerSet, now: datetime) -> tuple[datetime | None, datetime | None]:
+def holds_back(set_id: int, now: datetime) -> bool:
+    """Whether a runner of the set may not be started after all: launches that were decided on before it got into
+    trouble are no exception. Once it is in trouble, of several who ask at once the first to commit is let go."""
+    if _troubled(set_id, now)[1] is None:
+        return False
+    runner_set = lock_set(set_id)
+    _, last = _troubled(set_id, now)
+    return last is not None and (_pause_over(last) > now or _is_starting(runner_set))
+
+
+def _pause_over(last: datetime) -> datetime:
+    return last + timedelta(seconds=settings.SCALE_TROUBLE_PAUSE_SECONDS)
+
+
+def _troubled(set_id: int, now: datetime) -> tuple[datetime | None, datetime | None]:
     """Until when the set is troubled, if it is, and when its last failure was. A job taken since ends all trouble."""
     window = timedelta(seconds=settings.SCALE_TROUBLE_WINDOW_SECONDS)
-    worked = Runner.objects.filter(runner_set=runner_set, used_job_id__isnull=False).aggregate(at=Max("registered_at"))
-    failed = LaunchAttempt.objects.filter(runner__runner_set=runner_set, failed=True, ended_at__gt=now - window)
+    worked = Runner.objects.filter(runner_set=set_id, used_job_id__isnull=False).aggregate(at=Max("registered_at"))
+    failed = LaunchAttempt.objects.filter(runner__runner_set=set_id, failed=True, ended_at__gt=now - window)
     if worked["at"] is not None:
         failed = failed.filter(ended_at__gt=worked["at"])
     found = failed.aggregate(count=Count("pk"), last=Max("ended_at"))
@@ -77,6 +91,10 @@ def _is_starting(runner_set: RunnerSet) -> bool:
 
 def _why(runner_set: RunnerSet, now: datetime) -> str:
     """Why something does not start, for the set's page: the newest reason, until something has started since."""
+    asked = LaunchAttempt.objects.filter(runner__runner_set=runner_set, ended_at=None, handle="").exclude(reason="")
+    unanswered = asked.order_by("-started_at", "-pk").first()
+    if unanswered is not None:
+        return unanswered.reason
     window = timedelta(seconds=settings.SCALE_TROUBLE_WINDOW_SECONDS)
     started = Runner.objects.filter(runner_set=runner_set).aggregate(at=Max("registered_at"))["at"]
     reasons = LaunchAttempt.objects.filter(runner__runner_set=runner_set, ended_at__gt=now - window).exclude(reason="")

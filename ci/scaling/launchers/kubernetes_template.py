@@ -21,9 +21,9 @@ GRACE_SECONDS = 3600
 # What of a Pod reaches beyond it, or at what others keep in its namespace, is not here: that takes trust.
 _OPEN_SPEC = frozenset(
     {
-        "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsPolicy",
-        "enableServiceLinks", "initContainers", "nodeSelector", "os", "restartPolicy", "terminationGracePeriodSeconds",
-        "tolerations", "topologySpreadConstraints", "volumes",
+        "activeDeadlineSeconds", "affinity", "containers", "dnsPolicy", "enableServiceLinks", "initContainers",
+        "nodeSelector", "os", "restartPolicy", "terminationGracePeriodSeconds", "tolerations",
+        "topologySpreadConstraints", "volumes",
     }
 )  # fmt: skip
 _OPEN_CONTAINER = frozenset(
@@ -34,6 +34,17 @@ _OPEN_CONTAINER = frozenset(
     }
 )  # fmt: skip
 _OPEN_ENV = frozenset({"name", "value"})
+_OPEN_PORT = frozenset({"containerPort", "name", "protocol"})
+_OPEN_PROBE = frozenset(
+    {
+        "exec", "failureThreshold", "grpc", "httpGet", "initialDelaySeconds", "periodSeconds", "successThreshold",
+        "tcpSocket", "terminationGracePeriodSeconds", "timeoutSeconds",
+    }
+)  # fmt: skip
+# The node asks, not the Pod: with a host of its own it would ask any address that the node can reach.
+_OPEN_REQUEST = frozenset({"httpHeaders", "path", "port", "scheme", "service"})
+_PROBES = ("readinessProbe", "startupProbe")
+_REQUESTS = ("grpc", "httpGet", "tcpSocket")
 _OPEN_VOLUME = frozenset({"name", "emptyDir"})
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?")
 
@@ -141,7 +152,10 @@ def _metadata(value: Any) -> list[str]:
                 found.append(f"{kind}: '{name}' cannot be set.")
             elif not isinstance(text, str) or len(text) > fields.MAX_TEXT:
                 found.append(f"{kind}: {name}: a text is wanted.")
-    return found
+    if found or templates_are_trusted():
+        return found
+    # Services select by labels; by annotations others give a Pod a role in the cloud, a sidecar or another confinement.
+    return [needs_trust(kind) for kind, entries in sorted(value.items()) if entries]
 
 
 def _spec(value: Any) -> list[str]:
@@ -150,16 +164,34 @@ def _spec(value: Any) -> list[str]:
     found = _shapes(value)
     if not found and value.get("restartPolicy", "Never") != "Never":
         found.append("restartPolicy: only Never fits a runner that takes one job.")
-    if found or templates_are_trusted():
-        return found
-    found += _beyond(value, _OPEN_SPEC, "")
+    return found if found or templates_are_trusted() else _spec_beyond(value)
+
+
+def _spec_beyond(spec: Mapping[str, Any]) -> list[str]:
+    found = []
+    given = dict(spec)
+    # Said by itself, and no more than what holds anyhow.
+    if given.get("automountServiceAccountToken") is False:
+        del given["automountServiceAccountToken"]
+    found += _beyond(given, _OPEN_SPEC, "")
     for kind in ("containers", "initContainers"):
-        for number, container in enumerate(value.get(kind, [])):
-            found += _beyond(container, _OPEN_CONTAINER, f"{kind}[{number}].")
-            for place, entry in enumerate(container.get("env", [])):
-                found += _beyond(entry, _OPEN_ENV, f"{kind}[{number}].env[{place}].")
-    for number, volume in enumerate(value.get("volumes", [])):
+        for number, container in enumerate(spec.get(kind, [])):
+            found += _container_beyond(container, f"{kind}[{number}].")
+    for number, volume in enumerate(spec.get("volumes", [])):
         found += _beyond(volume, _OPEN_VOLUME, f"volumes[{number}].")
+    return found
+
+
+def _container_beyond(container: Mapping[str, Any], where: str) -> list[str]:
+    found = _beyond(container, _OPEN_CONTAINER, where)
+    for kind, allowed in (("env", _OPEN_ENV), ("ports", _OPEN_PORT)):
+        for place, entry in enumerate(container.get(kind, [])):
+            found += _beyond(entry, allowed, f"{where}{kind}[{place}].")
+    for kind in _PROBES:
+        probe = container.get(kind, {})
+        found += _beyond(probe, _OPEN_PROBE, f"{where}{kind}.")
+        for request in _REQUESTS:
+            found += _beyond(probe.get(request, {}), _OPEN_REQUEST, f"{where}{kind}.{request}.")
     return found
 
 
@@ -172,13 +204,15 @@ def _shapes(spec: Mapping[str, Any]) -> list[str]:
         name = container.get("name")
         if not isinstance(name, str) or not name:
             found.append("containers: each has a name.")
-        elif not _objects(container, "env"):
-            found.append(f"{name}: env: {_LIST}")
+        else:
+            found += [f"{name}: {kind}: {_LIST}" for kind in ("env", "ports") if not _objects(container, kind)]
+            found += [f"{name}: {kind}: {_PROBE}" for kind in _PROBES if not _is_probe(container.get(kind, {}))]
     if sum(1 for container in spec.get("containers", []) if container.get("name") == RUNNER) > 1:
         found.append(f"containers: there is one '{RUNNER}' only.")
     return found
 
 
+_PROBE = "an object of objects and numbers is wanted."
 _LIST = f"a list of up to {fields.MAX_ITEMS} objects is wanted."
 
 
@@ -187,6 +221,10 @@ def _objects(owner: Mapping[str, Any], name: str) -> bool:
     return (
         isinstance(value, list) and len(value) <= fields.MAX_ITEMS and all(isinstance(each, Mapping) for each in value)
     )
+
+
+def _is_probe(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(name, {}), Mapping) for name in _REQUESTS)
 
 
 def _beyond(given: Mapping[str, Any], allowed: frozenset[str], where: str) -> list[str]:

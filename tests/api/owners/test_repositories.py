@@ -2,6 +2,7 @@
 
 import pytest
 
+from ci.models import Run, Variable
 from forge.models import Member, Repository
 from tests.api.calls import error_of
 
@@ -114,3 +115,18 @@ def test_what_is_no_membership_is_refused(alice, repository, person, body, statu
     before = list(Member.objects.values())
     error_of(alice("PUT", f"repositories/alice/widgets/members/{person}", body), status, code)
     assert list(Member.objects.values()) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "repositories"),
+        ("PATCH", "repositories/alice/widgets"),
+        ("POST", "repositories/alice/widgets/dispatches"),
+        ("PUT", "repositories/alice/widgets/variables/NAME"),
+    ],
+)
+def test_a_huge_body_is_refused_and_changes_nothing(alice, repository, method, path):
+    error_of(alice(method, path, {"name": "x" * (2 * 1024 * 1024)}), 413, "too_large")
+    assert list(Repository.objects.values_list("name", flat=True)) == ["widgets"]
+    assert not Variable.objects.exists() and not Run.objects.exists()

@@ -1,7 +1,11 @@
 """What the forge is told to call by its settings, in place of CI."""
 
+import threading
+
 from forge.access import JobActor
 from forge.models import Push, Repository
+
+HANGING = threading.Event()
 
 
 def plan(push_id: int) -> None:
@@ -14,6 +18,11 @@ def report(push_ids: list[int]) -> list[str]:
 
 def fail(push_ids: list[int]) -> list[str]:
     raise RuntimeError("the report is broken")
+
+
+def hang(push_ids: list[int]) -> list[str]:
+    HANGING.wait(60)
+    return []
 
 
 def actor_of_token(token: str) -> JobActor | None:

@@ -1,9 +1,12 @@
+import asyncio
+
 import pytest
 from django_q.models import OrmQ
 
-from forge.git import bare
+from forge.git import bare, pushing
 from forge.git.program import run
 from forge.models import ZERO_SHA, Push, Repository
+from tests.forge.git import stand_ins
 from tests.forge.git.conftest import PASSWORD
 from tests.forge.git.wire import empty_pack, post, push_request
 from tests.forge.git.worktree import WorkTree
@@ -219,6 +222,17 @@ def test_a_report_that_fails_never_fails_the_push(forges, repository, work):
     assert done.returncode == 0 and "remote:" not in done.stderr
     assert len(settled()) == 1
     assert "the report is broken" in forge.log.read_text()
+
+
+def test_who_waits_too_long_for_the_report_is_told_where_it_will_be(monkeypatch, settings):
+    settings.PUSH_REPORT = "tests.forge.git.stand_ins.hang"
+    monkeypatch.setattr(pushing, "_REPORT_SECONDS", 0.01)
+    stand_ins.HANGING.clear()
+    try:
+        (line,) = asyncio.run(pushing._report([1]))
+    finally:
+        stand_ins.HANGING.set()
+    assert "not known yet" in line
 
 
 def test_a_client_without_side_bands_gets_the_report_alone(remote, repository, first):

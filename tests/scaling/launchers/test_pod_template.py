@@ -91,6 +91,25 @@ def test_the_container_named_runner_is_merged_and_everything_else_is_kept(settin
         ({"containers": [{"name": "runner", "envFrom": []}]}, "containers[0].envFrom"),
         ({"containers": [{"name": "x", "env": [{"name": "A", "valueFrom": {}}]}]}, "containers[0].env[0].valueFrom"),
         ({"initContainers": [{"name": "x", "lifecycle": {}}]}, "initContainers[0].lifecycle"),
+        ({"automountServiceAccountToken": True}, "automountServiceAccountToken"),
+        ({"automountServiceAccountToken": None}, "automountServiceAccountToken"),
+        (
+            {"containers": [{"name": "x", "ports": [{"containerPort": 80}, {"containerPort": 80, "hostPort": 80}]}]},
+            "containers[0].ports[1].hostPort",
+        ),
+        (
+            {"initContainers": [{"name": "x", "ports": [{"containerPort": 80, "hostIP": "10.0.0.1"}]}]},
+            "initContainers[0].ports[0].hostIP",
+        ),
+        (
+            {"containers": [{"name": "x", "readinessProbe": {"httpGet": {"port": 80, "host": "169.254.169.254"}}}]},
+            "containers[0].readinessProbe.httpGet.host",
+        ),
+        (
+            {"containers": [{"name": "x", "startupProbe": {"tcpSocket": {"port": 80, "host": "10.0.0.1"}}}]},
+            "containers[0].startupProbe.tcpSocket.host",
+        ),
+        ({"containers": [{"name": "x", "startupProbe": {"new": {}}}]}, "containers[0].startupProbe.new"),
     ],
 )
 def test_what_reaches_beyond_the_pod_takes_the_operators_trust(
@@ -101,6 +120,34 @@ def test_what_reaches_beyond_the_pod_takes_the_operators_trust(
     assert problem.startswith(f"spec: {words} is only for templates that the operator trusts")
     settings.SCALE_TRUSTED_TEMPLATES = True
     assert check_template(template) == []
+
+
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+def test_what_others_in_the_cluster_go_by_takes_the_operators_trust(settings: Settings, kind: str) -> None:
+    template = {"image": "runner:1", "metadata": {kind: {"eks.amazonaws.com/role-arn": "admin"}}}
+    (problem,) = check_template(template)
+    assert problem.startswith(f"metadata: {kind} is only for templates that the operator trusts")
+    settings.SCALE_TRUSTED_TEMPLATES = True
+    assert check_template(template) == []
+
+
+def test_what_stays_within_the_pod_is_for_everybody() -> None:
+    spec = {
+        "automountServiceAccountToken": False,
+        "containers": [
+            {
+                "name": "database",
+                "image": "postgres:16",
+                "ports": [{"name": "sql", "containerPort": 5432, "protocol": "TCP"}],
+                "startupProbe": {"exec": {"command": ["pg_isready"]}, "periodSeconds": 1},
+                "readinessProbe": {"httpGet": {"port": 80, "path": "/ready", "scheme": "HTTP"}, "failureThreshold": 3},
+            }
+        ],
+        "volumes": [{"name": "work", "emptyDir": {}}],
+    }
+    template = {"image": "runner:1", "metadata": {"labels": {}, "annotations": {}}, "spec": spec}
+    assert check_template(template) == []
+    assert pod(launch(template), name="p")["spec"]["automountServiceAccountToken"] is False
 
 
 @pytest.mark.parametrize(
@@ -118,6 +165,12 @@ def test_what_reaches_beyond_the_pod_takes_the_operators_trust(
         ({"image": "x", "spec": {"containers": [{"image": "y"}]}}, "each has a name"),
         ({"image": "x", "spec": {"containers": [{"name": "runner"}, {"name": "runner"}]}}, "one 'runner' only"),
         ({"image": "x", "spec": {"containers": [{"name": "runner", "env": {}}]}}, "env: a list"),
+        ({"image": "x", "spec": {"containers": [{"name": "runner", "ports": {}}]}}, "ports: a list"),
+        ({"image": "x", "spec": {"containers": [{"name": "runner", "startupProbe": []}]}}, "startupProbe: an object"),
+        (
+            {"image": "x", "spec": {"containers": [{"name": "runner", "readinessProbe": {"httpGet": 80}}]}},
+            "readinessProbe: an object",
+        ),
         ({"image": "x", "spec": {"restartPolicy": "Always"}}, "only Never"),
     ],
 )
