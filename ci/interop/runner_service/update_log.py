@@ -12,6 +12,7 @@ from ci.interop.connect import Call
 from ci.interop.connect_errors import ConnectError
 from ci.interop.protocol import runner_pb2 as pb
 from ci.interop.runner_service.callers import caller
+from ci.interop.runner_service.log_marks import marked
 from ci.interop.runner_service.stale import check_held_before
 from ci.interop.runner_service.task_ids import job_and_holder
 from ci.lifecycle.errors import JobEnded, LogLimit, LogOffset, NotFound, Unauthenticated
@@ -97,7 +98,7 @@ def _pieces(rows: Sequence[pb.LogRow], first: int) -> Iterator[tuple[int, Lines]
     piece: Lines = []
     size = 0
     for row in rows:
-        piece.append((_time(row), row.content))
+        piece.append((_time(row), marked(row.content)))
         size += len(row.content)
         if len(piece) >= _PIECE_LINES or size >= _PIECE_BYTES:
             yield first, piece
