@@ -169,6 +169,7 @@ def test_secrets_variables_the_token_and_a_called_workflow(project: Project) -> 
     assert "s3cr3t-of-ours" not in "\n".join(log)
     said = {"the password is ***", "it has 14 characters", "the variable is here", "branch main"}
     assert said <= set(log), run.story()
+    assert {"it runs with ***, ***, ***", "it runs with ***, ***, none"} & set(log), "a runner shows a token"
     called = log_of(run, "call / say")
     assert f"hello it's {project.owner.name}! 3 times, a number" in called and "loud" in called, run.story()
     assert "quiet" not in called
