@@ -46,6 +46,7 @@ class Call:
         self._answered = False
         self.began = asyncio.get_running_loop().time()
         self.runner: Runner | None = None  # None where no runner needs to prove itself
+        self.answer_headers: dict[str, str] = {}
 
     def header(self, name: str) -> str:
         return self._headers.get(name, "").strip()
@@ -88,7 +89,7 @@ class Call:
 
     async def answer(self, message: Message, *, codec: str) -> None:
         accepted = {part.partition(";")[0].strip() for part in self.header("accept-encoding").lower().split(",")}
-        headers = {"content-type": codec}
+        headers = {"content-type": codec, **self.answer_headers}
         content = _serialized(message, codec)
         if "gzip" in accepted and len(content) >= _WORTH_PACKING:
             headers["content-encoding"] = "gzip"

@@ -26,22 +26,26 @@ def build(job: Job, token: str) -> pb.Task:
     groups = by_key(list(rows.order_by("matrix_index")))
     # A need that failed and was allowed to is a success here: the runner does not know that it was.
     needs = contexts.needs(job, groups, results(groups))
+    asking, runtime_token = id_tokens.request_of(job), runtime_tokens.issue(job)
+    # Every step sees these two in its environment, and a runner masks only what it knows as a secret.
+    tokens = {"ACTIONS_RUNTIME_TOKEN": runtime_token, **dict.fromkeys(_TOKEN_NAMES, token)}
+    if asking is not None:
+        tokens["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] = asking.token
     task = pb.Task(
         id=task_id_of(job),
         workflow_payload=workflow_text(job).encode(),
-        secrets={**contexts.secrets(job, token=token), **dict.fromkeys(_TOKEN_NAMES, token)},
+        secrets={**contexts.secrets(job, token=token), **tokens},
         needs={
             key: pb.TaskNeed(outputs=need["outputs"], result=result_of(need["result"])) for key, need in needs.items()
         },
         vars=contexts.variables(job.run.repository, job.environment),
     )
-    task.context.update(_context(job, token))
+    task.context.update(_context(job, token, runtime_token, asking))
     return task
 
 
-def _context(job: Job, token: str) -> dict[str, Any]:
+def _context(job: Job, token: str, runtime_token: str, asking: id_tokens.IdTokenRequest | None) -> dict[str, Any]:
     """Texts, numbers too, but for `event` and `ref_protected`: the runner reads no others."""
-    asking = id_tokens.request_of(job)
     found: dict[str, Any] = {
         **dict.fromkeys(_OF_THE_RUNNER, ""),
         **contexts.github(job.run),
@@ -50,7 +54,6 @@ def _context(job: Job, token: str) -> dict[str, Any]:
     }
     # Without a place to take actions from, a Forgejo runner ends the task. It asks for the first of the two names.
     source = settings.ACTIONS_SOURCES[0] if settings.ACTIONS_SOURCES else settings.SERVER_URL
-    runtime_token = runtime_tokens.issue(job)
     for prefix in ("forgejo_", "gitea_"):
         found[f"{prefix}default_actions_url"] = source
         found[f"{prefix}runtime_token"] = runtime_token

@@ -35,14 +35,14 @@ def set_policy(
 ) -> StoragePolicy:
     """For artifacts made from now on, and for caches soon. None: as the instance's settings say.
 
-    More for caches than these say, only an operator gives. Raises InvalidInput.
+    More for caches than these say, only an operator gives; others may leave it as it is. Raises InvalidInput.
     """
     errors = {}
     if artifact_days is not None and not 1 <= artifact_days <= MAX_ARTIFACT_DAYS:
         errors["artifact_days"] = f"Artifacts are kept for 1 to {MAX_ARTIFACT_DAYS} days."
     if cache_bytes is not None and not 0 <= cache_bytes <= MAX_CACHE_BYTES:
         errors["cache_bytes"] = f"The caches of a repository have 0 to {MAX_CACHE_BYTES} bytes together."
-    elif cache_bytes is not None and cache_bytes > settings.CACHE_BYTES and not _is_operator(actor):
+    elif cache_bytes is not None and not _may_give(repository, cache_bytes, actor):
         errors["cache_bytes"] = f"More than this instance's {settings.CACHE_BYTES} bytes only an operator can give."
     if errors:
         raise InvalidInput(errors)
@@ -56,5 +56,7 @@ def set_policy(
     return made
 
 
-def _is_operator(actor: Any) -> bool:
-    return actor is None or bool(actor.is_superuser)
+def _may_give(repository: Repository, cache_bytes: int, actor: Any) -> bool:
+    if cache_bytes <= settings.CACHE_BYTES or actor is None or actor.is_superuser:
+        return True
+    return cache_bytes == policy(repository).cache_bytes

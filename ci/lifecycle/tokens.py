@@ -53,7 +53,8 @@ def registration_token_of(token: str) -> RegistrationToken:
 def actor_of_job_token(token: str, *, permission: str = "contents") -> JobActor | None:
     """The job that proves itself by this token, as long as it is active: the token dies with the job.
 
-    What it may read and write is what `permissions` grant it of `permission`.
+    What it may read and write is what `permissions` grant it of `permission`; a run that nobody with write access
+    caused writes nothing, whatever its own file says.
     """
     job = Job.objects.filter(token_hash=hash_token(token), state__in=ACTIVE_STATES).select_related("run").first()
     if job is None:
@@ -64,7 +65,7 @@ def actor_of_job_token(token: str, *, permission: str = "contents") -> JobActor 
         repository_id=job.run.repository_id,
         job_id=job.pk,
         may_read=granted != "none",
-        may_write=granted == "write",
+        may_write=granted == "write" and job.run.trusted,
         name=f"job {job.name}",
     )
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from ci.lifecycle import artifact_folders, transitions
-from ci.lifecycle.artifact_downloads import folder_zip
 from ci.models import Artifact, ArtifactFile, Blob, BlobPart
 from ci.storage.blobs import read
+from forge.access_tokens import create_access_token
 from tests.interop.jobs import environment
 from tests.interop.npm_clients import ClientError
 from tests.interop.test_artifacts_v4 import TWO_JOBS, contents, fill
@@ -144,11 +144,15 @@ def test_a_new_attempt_sees_the_artifact_of_the_one_before_until_it_makes_its_ow
         assert contents(tmp_path / f"target {text}") == {"a": text.encode()}
 
 
-def test_it_becomes_one_zip_for_those_who_have_no_such_client(client, tmp_path):
-    source = fill(tmp_path / "source", {"a.txt": b"one\n" * 1000, "empty": b"", "sub/ü": bytes(range(256))})
+def test_it_becomes_one_zip_for_those_who_have_no_such_client(client, forge, world, tmp_path):
+    files = {"a.txt": b"one\n" * 1000, "empty": b"", "sub/ü": bytes(range(256)), "zeros": bytes(9 * MIB)}
+    source = fill(tmp_path / "source", files)
     client.upload("folder", source)
-    made = b"".join(folder_zip(Artifact.objects.get()))
-    with zipfile.ZipFile(io.BytesIO(made)) as found:
+    address = f"{forge.url}/api/v1/repos/alice/widgets/actions/artifacts/{Artifact.objects.get().pk}/zip"
+    _, token = create_access_token(user=world.carol, name="test")
+    answer = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as found:
         assert {name: found.read(name) for name in found.namelist()} == contents(source)
         assert found.testzip() is None
 

@@ -7,10 +7,14 @@ from datetime import timedelta
 import pytest
 
 from ci.lifecycle import transitions
+from ci.lifecycle.artifacts import create_artifact, finalize_artifact
+from ci.lifecycle.errors import Conflict
 from ci.lifecycle.storage_policies import set_policy
 from ci.models import Artifact, Blob, BlobPart
+from tests.interop.blob_server import Uploads, assert_refused
 from tests.interop.jobs import environment
 from tests.interop.npm_clients import ClientError
+from tests.lifecycle.artifact_making import job_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -281,3 +285,18 @@ def test_a_job_that_has_ended_keeps_nothing_more(client, assigned, tmp_path):
 
 def where(run):
     return {"workflowRunId": run.pk, "repositoryOwner": "alice", "repositoryName": "widgets"}
+
+
+def test_a_list_that_names_a_missing_block_leaves_nothing_to_see(forge, world, assigned):
+    """What no client of GitHub's does: the addresses that they were given, called by hand."""
+    uploads = Uploads(forge, create_artifact(job=job_of(assigned), name="a").blob)
+    assert uploads.block("two", b"2").status_code == uploads.block("one", b"1").status_code == 201
+    assert_refused(uploads.commit("one", "two", "three"), 400, "InvalidBlockList")
+    with pytest.raises(Conflict, match="not complete"):
+        finalize_artifact(job=job_of(assigned), name="a", size=2)
+    assert Artifact.objects.get().finalized_at is None
+    assert uploads.commit("one", "two").status_code == 201
+    made = finalize_artifact(job=job_of(assigned), name="a", size=2)
+    assert made.digest == f"sha256:{hashlib.sha256(b'12').hexdigest()}"
+    assert_refused(uploads.commit("two", "one"), 409, "BlobAlreadyExists")
+    assert_refused(uploads.put(b"other"), 409, "BlobAlreadyExists")

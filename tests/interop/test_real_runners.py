@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -132,8 +132,8 @@ def lines_of(run: Run, job: str, step: str) -> list[str]:
     return log[found["first_line"] : found["first_line"] + found["line_count"]]
 
 
-def numbers(run: Run, job: str, step: str = "Count") -> list[int]:
-    return [int(line.split()[1]) for line in lines_of(run, job, step) if re.fullmatch(r"line \d+", line)]
+def numbers(lines: Iterable[str]) -> list[int]:
+    return [int(line.split()[1]) for line in lines if re.fullmatch(r"line \d+", line)]
 
 
 def conclusions(run: Run) -> dict[str, Any]:
@@ -156,6 +156,7 @@ def test_matrix_outputs_needs_and_conditions(project: Project) -> None:
     gathered = {"Set up job": "success", "Show needs": "success", "Never": "skipped"}
     assert run.steps("gather") == gathered | {"Show the run": "success", "Complete job": "success"}
     assert [run.steps("broken")[name] for name in ("Break", "Skipped", "Clean up")] == ["failure", "skipped", "success"]
+    assert {"##[group]Try", "##[endgroup]", "##[error]a.c:3: it broke"} <= set(lines_of(run, "broken", "Break"))
     assert "cleaned up after failure" in lines_of(run, "broken", "Clean up")
     assert "broken was failure" in log_of(run, "rescue")
 
@@ -168,6 +169,7 @@ def test_secrets_variables_the_token_and_a_called_workflow(project: Project) -> 
     assert "s3cr3t-of-ours" not in "\n".join(log)
     said = {"the password is ***", "it has 14 characters", "the variable is here", "branch main"}
     assert said <= set(log), run.story()
+    assert {"it runs with ***, ***, ***", "it runs with ***, ***, none"} & set(log), "a runner shows a token"
     called = log_of(run, "call / say")
     assert f"hello it's {project.owner.name}! 3 times, a number" in called and "loud" in called, run.story()
     assert "quiet" not in called
@@ -197,7 +199,7 @@ def test_a_job_out_of_time_is_ended_with_its_processes(project: Project) -> None
 
 def test_a_hundred_thousand_lines_come_whole_and_in_order(project: Project) -> None:
     run = project.dispatch("burst.yml").wait(seconds=600)
-    assert numbers(run, "burst") == list(range(1, 100_001))
+    assert numbers(lines_of(run, "burst", "Count")) == list(range(1, 100_001))
     assert "ünd ⏹" in lines_of(run, "burst", "End")
     ranges = [(step["first_line"], step["line_count"]) for step in run.job("burst")["steps"]]
     ends = [first + count for first, count in ranges]
@@ -228,7 +230,7 @@ def test_a_restart_of_the_server_loses_no_line(project: Project, product: Produc
     assert run.state()["state"] == "running"
     gate.touch()
     run.wait()
-    assert numbers(run, "stream") == list(range(1, LINES + 1)), run.story()
+    assert numbers(lines_of(run, "stream", "Count")) == list(range(1, LINES + 1)), run.story()
     assert run.jobs()["after"]["conclusion"] == "success"
 
 
@@ -245,10 +247,10 @@ def test_a_killed_runner_loses_its_job_and_takes_the_next_when_it_is_back(
     lost.wait("failure")
     job = lost.jobs()["stream"]
     assert job["conclusion"] == "failure" and runner.name in job["end_note"], job
-    kept = numbers(lost, "stream")
+    kept = numbers(lost.log("stream").splitlines())
     assert kept == list(range(1, len(kept) + 1)) and 200 <= len(kept) < LINES
     next_one.wait()
-    assert numbers(next_one, "stream") == list(range(1, LINES + 1))
+    assert numbers(lines_of(next_one, "stream", "Count")) == list(range(1, LINES + 1))
 
 
 def test_a_runner_for_one_job_takes_one(kind: str, new_project: NewProject, new_runner: NewRunner) -> None:

@@ -169,7 +169,9 @@ def test_a_job_that_may_have_id_tokens_is_told_how_to_ask(playground):
     playground.run(
         "on: push\npermissions: {id-token: write}\njobs:\n  a:\n    runs-on: linux\n    steps: [{run: echo}]\n"
     )
-    context = task_of(playground)[0].context
+    task, _ = task_of(playground)
+    context = task.context
+    assert task.secrets["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] == context["actions_id_token_request_token"]
     for prefix in ("forgejo_", ""):
         assert context[f"{prefix}actions_id_token_request_url"].endswith("/idtoken?placeholder=true")
         assert context[f"{prefix}actions_id_token_request_token"].startswith("fri_")
@@ -183,7 +185,8 @@ def test_secrets_come_with_the_token_under_its_three_names_and_variables_flat(pl
     playground.run()
     task, assigned = task_of(playground)
     names = ("GITHUB_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN")
-    assert dict(task.secrets) == {"KEY": "hidden", **dict.fromkeys(names, assigned.token)}
+    shown = {"ACTIONS_RUNTIME_TOKEN": task.context["gitea_runtime_token"]}
+    assert dict(task.secrets) == {"KEY": "hidden", **dict.fromkeys(names, assigned.token), **shown}
     assert dict(task.vars) == {"LEVEL": "high"}
 
 
@@ -193,7 +196,8 @@ def test_an_untrusted_run_has_the_tokens_alone(playground):
     )
     playground.run()
     Run.objects.update(trusted=False)
-    assert set(task_of(playground)[0].secrets) == {"GITHUB_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"}
+    names = {"GITHUB_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN", "ACTIONS_RUNTIME_TOKEN"}
+    assert set(task_of(playground)[0].secrets) == names
 
 
 def test_needs_come_with_results_and_outputs_a_tolerated_failure_as_success(playground):

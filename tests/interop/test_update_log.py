@@ -85,6 +85,15 @@ def test_no_more_without_lines_closes_too(runner, task):
     assert code_of(runner.log, task, "b", index=1) == "already_exists"
 
 
+def test_no_more_does_not_close_a_log_over_a_hole(runner, task):
+    runner.log(task, "a")
+    assert runner.log(task, "c", index=2, no_more=True) == 1
+    assert runner.log(task, index=2, no_more=True) == 1
+    assert runner.log(task, "b", "c", index=1, no_more=True) == 3
+    assert texts(task) == ["a", "b", "c"]
+    assert code_of(runner.log, task, "d", index=3) == "already_exists"
+
+
 def test_a_log_that_is_closed_before_the_end_is_merged_after_it(world, runner, task):
     """As Gitea's runners do: the log first, then the state."""
     assert runner.log(task, "a", "b", no_more=True) == 2

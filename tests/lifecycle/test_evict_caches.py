@@ -194,7 +194,10 @@ def test_only_an_operator_gives_a_repository_more_than_the_instance(playground: 
     assert list(raised.value.errors) == ["cache_bytes"]
     storage_policies.set_policy(cache_bytes=1000, actor=playground.alice, **given)
     storage_policies.set_policy(cache_bytes=1001, actor=playground.operator, **given)
+    storage_policies.set_policy(cache_bytes=1001, actor=playground.alice, **given)  # left as it is
     assert caches.quota(playground.repository) == 1001
+    with pytest.raises(InvalidInput):
+        storage_policies.set_policy(cache_bytes=1002, actor=playground.alice, **given)
 
 
 def test_what_a_lower_quota_leaves_no_room_for_goes_soon(playground: Playground) -> None:

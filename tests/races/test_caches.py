@@ -21,7 +21,7 @@ WAITING = 'SELECT "forge_repository"'
 INSERT = r'INSERT INTO "ci_cacheentry"'
 FINISH = r'UPDATE "ci_cacheentry" SET "size"'
 # What a commit looks at to make room, once its own entry is written.
-MAKE_ROOM = r"OVER \(ORDER BY"
+MAKE_ROOM = r'AS "entries"'
 DELETE = r'DELETE FROM "ci_cacheentry"'
 
 

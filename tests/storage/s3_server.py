@@ -31,10 +31,11 @@ class S3Server:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._ports: list[int] = []
         self.url = ""
 
     def start(self) -> S3Server:
-        port = reserve_port()
+        port = self._reserve()
         self.url = f"http://127.0.0.1:{port}"
         with (self._folder / "log").open("wb") as output:
             self._process = subprocess.Popen(self._command(port), stdout=output, stderr=subprocess.STDOUT)
@@ -49,6 +50,9 @@ class S3Server:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        for port in self._ports:  # its parts meet at sockets that it leaves behind
+            for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink(missing_ok=True)
 
     def stored(self) -> dict[str, bytes]:
         store = self._store(_ADMIN)
@@ -97,9 +101,13 @@ class S3Server:
         words = [str(_WEED), "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"]
         words += [f"-s3.port={port}", f"-s3.config={settings}", "-s3.port.iceberg=0", "-s3.port.lance=0"]
         for part in ("master", "volume", "filer"):
-            words += [f"-{part}.port={reserve_port()}", f"-{part}.port.grpc={reserve_port()}"]
-        words += [f"-s3.port.grpc={reserve_port()}", "-master.volumeSizeLimitMB=64", "-volume.max=20"]
+            words += [f"-{part}.port={self._reserve()}", f"-{part}.port.grpc={self._reserve()}"]
+        words += [f"-s3.port.grpc={self._reserve()}", "-master.volumeSizeLimitMB=64", "-volume.max=20"]
         return [*words, "-master.telemetry=false"]
+
+    def _reserve(self) -> int:
+        self._ports.append(reserve_port())
+        return self._ports[-1]
 
     def _await_answer(self) -> None:
         deadline = time.monotonic() + _PATIENCE

@@ -12,6 +12,7 @@ from ci.interop.connect import Call
 from ci.interop.connect_errors import ConnectError
 from ci.interop.protocol import runner_pb2 as pb
 from ci.interop.runner_service.callers import caller
+from ci.interop.runner_service.log_marks import marked
 from ci.interop.runner_service.stale import check_held_before
 from ci.interop.runner_service.task_ids import job_and_holder
 from ci.lifecycle.errors import JobEnded, LogLimit, LogOffset, NotFound, Unauthenticated
@@ -56,9 +57,9 @@ def _length_after(job: Job, holder: Holder, request: pb.UpdateLogRequest) -> int
         _acknowledge(job.pk, holder)
     base, lines = logs.extent(job.pk)
     length = _append(job.pk, holder, base, lines - base, request)
-    if request.no_more:
-        closed = seal_log(job_id=job.pk, token=holder) - base
-        length = max(length, closed)
+    # Not over a hole: the runner is told where the log stands, and may still have what is missing.
+    if request.no_more and length >= request.index + len(request.rows):
+        seal_log(job_id=job.pk, token=holder)
     return length
 
 
@@ -97,7 +98,7 @@ def _pieces(rows: Sequence[pb.LogRow], first: int) -> Iterator[tuple[int, Lines]
     piece: Lines = []
     size = 0
     for row in rows:
-        piece.append((_time(row), row.content))
+        piece.append((_time(row), marked(row.content)))
         size += len(row.content)
         if len(piece) >= _PIECE_LINES or size >= _PIECE_BYTES:
             yield first, piece

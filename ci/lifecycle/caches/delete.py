@@ -35,10 +35,8 @@ def _delete(repository_id: int, actor: Any, by: str, which: dict[str, Any]) -> l
     repository = lock_caches(repository_id)
     rows = CacheEntry.objects.filter(repository=repository, finalized_at__isnull=False, **which)
     found = list(rows.select_related("blob").order_by("-last_used_at", "-pk"))
+    remove(found)
     for entry in found:
-        cache_id = entry.pk
-        remove(entry)
-        entry.pk = cache_id  # the deletion takes it away, and callers tell what went
         said = f"{entry.key} ({entry.ref}) of {repository}{f', by {by}' if by else ''}"
         events.record("cache_deleted", actor=actor, detail=said)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from ci.lifecycle.caches.locking import lock_caches, remove
-from ci.lifecycle.caches.quota import quota
+from ci.lifecycle.caches.quota import quota, usage
 from ci.lifecycle.errors import LifecycleError
 from ci.lifecycle.transitions.guard import guarded
 from ci.models import ACTIVE_STATES, CacheEntry
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 # Of a repository, whatever their size: what finds, sums up and evicts looks at all of them.
 MAX_ENTRIES = 10_000
-BATCH = 200
+BATCH = 500
 
 
 def evict(repository_id: int) -> int:
@@ -63,20 +64,23 @@ def _evict_some(repository_id: int) -> int:
     return removed + _remove(_over_quota(repository)[: BATCH - removed])
 
 
-def _remove(rows: QuerySet[CacheEntry]) -> int:
+def _remove(rows: Iterable[CacheEntry]) -> int:
     found = list(rows)
-    for entry in found:
-        remove(entry)
+    if found:
+        remove(found)
     return len(found)
 
 
 def _over_quota(repository: Repository, *, keep: CacheEntry | None = None) -> QuerySet[CacheEntry]:
     """From the last used one on entries are kept as long as they fit together; all others, the longest unused first."""
+    limit, taken = quota(repository), usage(repository)
+    if taken.size <= limit and taken.entries <= MAX_ENTRIES:
+        return CacheEntry.objects.none()
     kept = Case(When(pk=keep.pk if keep else None, then=Value(0)), default=Value(1))
     order = [kept, F("last_used_at").desc(), F("pk").desc()]
     rows = CacheEntry.objects.filter(repository=repository, finalized_at__isnull=False).select_related("blob")
     counted = rows.annotate(with_newer=Window(Sum("size"), order_by=order), number=Window(RowNumber(), order_by=order))
-    over = counted.filter(Q(with_newer__gt=quota(repository)) | Q(number__gt=MAX_ENTRIES))
+    over = counted.filter(Q(with_newer__gt=limit) | Q(number__gt=MAX_ENTRIES))
     return over.order_by("last_used_at", "pk")
 
 

@@ -5,6 +5,8 @@ It comes before all other locks, and no transition takes it: none can wait in a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ci.lifecycle.errors import NotFound
 from ci.models import CacheEntry
 from ci.storage import blobs
@@ -19,8 +21,7 @@ def lock_caches(repository_id: int) -> Repository:
         raise NotFound("There is no such repository; it may have been deleted.") from None
 
 
-def remove(entry: CacheEntry) -> None:
-    """Under the lock: the row, then its bytes, which it protects."""
-    blob = entry.blob
-    entry.delete()
-    blobs.discard(blob)
+def remove(entries: Sequence[CacheEntry]) -> None:
+    """Under the lock: the rows, then their bytes, which they protect."""
+    CacheEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
+    blobs.discard_all([entry.blob for entry in entries])

@@ -34,7 +34,7 @@ def reserve_cache(*, job: Job, key: str, version: str, size: int | None = None) 
     found = _entry(repository, ref, key, version)
     if found is not None:
         _check_free(found, job)
-        remove(found)
+        remove([found])
     if CacheEntry.objects.filter(repository=repository, job=job, finalized_at=None).count() >= MAX_OPEN:
         raise Conflict(f"The job has begun {MAX_OPEN} caches and committed none of them: commit one first.")
     return CacheEntry.objects.create(

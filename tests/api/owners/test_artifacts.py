@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from ci.lifecycle import artifacts
-from ci.models import Artifact
+from ci.models import Artifact, Run
 from forge.models import Repository
 from tests.api.calls import call, error_of
 from tests.lifecycle.artifact_making import job_of, keep, keep_folder
@@ -175,6 +175,13 @@ def test_a_job_reads_as_far_as_its_permission_for_actions_goes(playground, made)
 def test_a_job_with_the_permission_deletes(playground, made):
     assert by_job(permitted(playground, "actions: write"), "DELETE", f"{HERE}/artifacts/{made.pk}").status_code == 204
     assert not Artifact.objects.exists()
+
+
+def test_a_job_of_a_run_that_nobody_with_write_access_caused_deletes_nothing(playground, made):
+    stranger = permitted(playground, "actions: write")
+    Run.objects.filter(pk=stranger.job.run_id).update(trusted=False)
+    error_of(by_job(stranger, "DELETE", f"{HERE}/artifacts/{made.pk}"), 403, "not_allowed")
+    assert by_job(stranger, "GET", f"{HERE}/artifacts").json()["total_count"] == 1
 
 
 def test_a_job_without_the_permission_finds_nothing(playground, made):
