@@ -39,7 +39,7 @@ SELECT
     (SELECT json_agg(json_build_array(repository, count)) FROM
         (SELECT repository, count(*) AS count FROM active GROUP BY repository) counted),
     (SELECT json_agg(json_build_array(
-        runner.id, runner.phase, runner.registered_at IS NOT NULL, runner.deleting_at IS NOT NULL,
+        runner.id, runner.phase, runner.registered_at IS NOT NULL, runner.deleting_at IS NOT NULL, runner.paused,
         EXISTS (SELECT 1 FROM active WHERE active.runner = runner.id)
     ) ORDER BY runner.id) FROM ci_runner runner WHERE runner.runner_set_id = %(set)s AND runner.stopped_at IS NULL)
 """
@@ -53,6 +53,7 @@ class Seen:
     phase: str
     up: bool
     going: bool
+    paused: bool
     busy: bool
 
     @property
@@ -61,8 +62,13 @@ class Seen:
 
     @property
     def is_useful(self) -> bool:
-        """Whether it has a job or may get one: none that is told to go does."""
-        return not self.is_done and not self.going
+        """Whether it has a job or may get one: none that is told to go does, nor does one that is paused."""
+        return not self.is_done and not self.going and (self.busy or not self.paused)
+
+    @property
+    def is_spared(self) -> bool:
+        """Whether it is kept from jobs by a person, and by nothing else."""
+        return not self.is_done and not self.going and not self.is_useful
 
 
 @dataclass(frozen=True)
