@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import queue
 import time
 from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime, timedelta
@@ -64,6 +65,8 @@ class Scaler:
         self._kinds: set[str] = {RunnerSet.Launcher.LOCAL}
         self._sweep_at = self._orphans_at = -math.inf
         self._look_at: dict[tuple[int, str], float] = {}
+        # What the threads of calls say goes this way: all else here is the leading thread's.
+        self._look_soon: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         self._losing_from: datetime | None = None
 
     def stop(self) -> None:
@@ -139,12 +142,14 @@ class Scaler:
             if not stop.force:
                 self._asked.discard((stop.runner_id, stop.attempt))
             logger.warning("the process of runner %s could not be told to go: %s", stop.runner_id, error)
-        self._look_at[set_id, stop.launcher] = -math.inf
+        self._look_soon.put((set_id, stop.launcher))
 
     def _look_at_processes(self) -> None:
         now = self._clock()
         open_ones = LaunchAttempt.objects.filter(ended_at=None, runner__runner_set__isnull=False)
         pairs = set(open_ones.order_by().values_list("runner__runner_set_id", "runner__launcher").distinct())
+        while not self._look_soon.empty():
+            self._look_at[self._look_soon.get()] = -math.inf
         self._look_at = {pair: self._look_at.get(pair, -math.inf) for pair in pairs}
         for set_id, kind in sorted(pairs):
             if now >= self._look_at[set_id, kind]:
@@ -179,6 +184,8 @@ class Scaler:
                 self._woken.update(wanting.sets_for(word.payload))
 
     def _sleep_seconds(self) -> float:
+        if not self._look_soon.empty():
+            return 0.0
         now = self._clock()
         times = [self._sweep_at - now, self._orphans_at - now, *(at - now for at in self._look_at.values())]
         wake = RunnerSet.objects.filter(wake_at__isnull=False).order_by("wake_at").values_list("wake_at", flat=True)
