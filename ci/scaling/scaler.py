@@ -7,6 +7,7 @@ import logging
 import math
 import queue
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -23,7 +24,7 @@ from ci.lifecycle.leading import SCALER_LOCK, Leading, Session, listen
 from ci.models import LaunchAttempt, Runner, RunnerSet
 from ci.scaling.installation import launcher_of
 from ci.scaling.launchers.protocol import Launcher, LaunchError
-from ci.scaling.looking import MOST_REMEMBERED, Orphans, look
+from ci.scaling.looking import Orphans, look
 from ci.scaling.starting import start
 from ci.scaling.workers import Workers
 
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 LEADER_LOCK = SCALER_LOCK
 ORPHANS_EVERY_SECONDS = 60.0
 FORCE_AGAIN_SECONDS = 30.0
+# Then it begins anew, and asks processes a second time to end.
+MOST_REMEMBERED = 10_000
 # Launcher calls that are going on when this process is asked to end.
 LAST_CALLS_SECONDS = 5.0
 
@@ -58,7 +61,7 @@ class Scaler:
         self._launcher_of = launcher_of
         self._workers: Work = workers or Workers()
         self._clock = clock
-        self._orphans = Orphans(clock)
+        self._orphans: defaultdict[str, Orphans] = defaultdict(lambda: Orphans(clock))
         self._woken: set[int] = set()
         self._asked: set[tuple[int, int]] = set()
         # Whose processes there may be, also of sets that are gone. Local ones cost nothing to look for.
@@ -162,13 +165,15 @@ class Scaler:
                 self._submit_look(kind, None)
 
     def _submit_look(self, kind: str, set_id: int | None) -> None:
+        orphans = self._orphans[kind]
+
         def call() -> None:
             try:
                 look(
                     self._launcher_of(kind),
                     kind=kind,
                     set_id=set_id,
-                    orphans=self._orphans,
+                    orphans=orphans,
                     is_starting=lambda runner: self._workers.is_busy(("start", set_id), runner),
                 )
             except (LaunchError, LifecycleError) as error:
