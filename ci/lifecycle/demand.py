@@ -17,7 +17,12 @@ MOST_COUNTED = 10_000
 
 # One statement, so one snapshot (PostgreSQL docs, "Read Committed Isolation Level").
 SIGHT = """
-WITH waiting AS (
+WITH active AS (
+    SELECT job.runner_id AS runner, run.repository_id AS repository FROM ci_runner runner
+    JOIN ci_job job ON job.runner_id = runner.id AND job.state IN ('assigned', 'running')
+    JOIN ci_run run ON run.id = job.run_id
+    WHERE runner.runner_set_id = %(set)s
+), waiting AS (
     SELECT run.repository_id AS repository FROM ci_labelset
     JOIN ci_job job ON job.label_set_id = ci_labelset.id AND job.state = 'queued'
     JOIN ci_run run ON run.id = job.run_id
@@ -26,12 +31,10 @@ WITH waiting AS (
         AND (%(repository)s::bigint IS NULL OR repository.id = %(repository)s)
         AND (%(owner)s::bigint IS NULL OR repository.owner_id = %(owner)s)
         AND (%(repositories)s::bigint[] IS NULL OR repository.id = ANY(%(repositories)s))
+        AND (%(limit)s::int IS NULL OR repository.id NOT IN (
+            SELECT repository FROM active GROUP BY repository HAVING count(*) >= %(limit)s
+        ))
     LIMIT %(most)s
-), active AS (
-    SELECT job.runner_id AS runner, run.repository_id AS repository FROM ci_runner runner
-    JOIN ci_job job ON job.runner_id = runner.id AND job.state IN ('assigned', 'running')
-    JOIN ci_run run ON run.id = job.run_id
-    WHERE runner.runner_set_id = %(set)s
 )
 SELECT
     (SELECT json_agg(json_build_array(repository, count)) FROM
@@ -39,7 +42,7 @@ SELECT
     (SELECT json_agg(json_build_array(repository, count)) FROM
         (SELECT repository, count(*) AS count FROM active GROUP BY repository) counted),
     (SELECT json_agg(json_build_array(
-        runner.id, runner.phase, runner.registered_at IS NOT NULL, runner.deleting_at IS NOT NULL,
+        runner.id, runner.phase, runner.registered_at IS NOT NULL, runner.deleting_at IS NOT NULL, runner.paused,
         EXISTS (SELECT 1 FROM active WHERE active.runner = runner.id)
     ) ORDER BY runner.id) FROM ci_runner runner WHERE runner.runner_set_id = %(set)s AND runner.stopped_at IS NULL)
 """
@@ -53,6 +56,7 @@ class Seen:
     phase: str
     up: bool
     going: bool
+    paused: bool
     busy: bool
 
     @property
@@ -61,8 +65,13 @@ class Seen:
 
     @property
     def is_useful(self) -> bool:
-        """Whether it has a job or may get one: none that is told to go does."""
-        return not self.is_done and not self.going
+        """Whether it has a job or may get one: none that is told to go does, nor does one that is paused."""
+        return not self.is_done and not self.going and (self.busy or not self.paused)
+
+    @property
+    def is_spared(self) -> bool:
+        """Whether it is kept from jobs by a person, and by nothing else."""
+        return not self.is_done and not self.going and not self.is_useful
 
 
 @dataclass(frozen=True)
@@ -94,8 +103,9 @@ def look(runner_set: RunnerSet) -> Sight:
                 **limits(runner_set),
                 "set": runner_set.pk,
                 "labels": normalised(runner_set.labels),
-                # A repository that may run no more here could fill the first ones counted, and hide another.
-                "most": MOST_COUNTED if limit is None else None,
+                # A repository that may run no more here is left out, or it could fill the first ones counted.
+                "limit": limit,
+                "most": MOST_COUNTED,
             },
         )
         waiting, active, runners = cursor.fetchone()

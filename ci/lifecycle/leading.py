@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import psycopg
-from django.db import OperationalError, close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Leading:
                     if self._become_leader(session):
                         logger.info("leading")
                         lead(session)
-            except (psycopg.OperationalError, OperationalError) as error:
+            except (psycopg.OperationalError, psycopg.InterfaceError, OperationalError, InterfaceError) as error:
                 logger.warning("the database is away: %s", error)
                 close_old_connections()
                 self.stopped.wait(STANDBY_SECONDS)

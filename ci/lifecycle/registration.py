@@ -119,6 +119,8 @@ def pause_runner(*, runner_id: int, paused: bool, actor: Any, version: int | Non
         raise Conflict(f"{runner} is {'paused' if paused else 'not paused'} already.")
     write(runner, paused=paused)
     events.record("runner_paused" if paused else "runner_resumed", runner=runner, actor=actor)
+    # It counts for its set, or counts no more.
+    events.wake_set(runner.runner_set_id)
     if not paused:
         _wake_all(runner)
 

@@ -1,4 +1,4 @@
-"""How is a runner set described? Made, changed and deleted by people whose page may be minutes old."""
+"""How is a runner set described? Made and changed by people whose page may be minutes old."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from ci.lifecycle import events, set_templates
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.matching import normalised
-from ci.models import Runner, RunnerSet
+from ci.models import RunnerSet
 from forge.models import Repository
 
 EDITABLE = frozenset(
@@ -49,20 +49,6 @@ def save_runner_set(
     if runner_set_id is None:
         return _create(given, actor)
     return _change(runner_set_id, given, version, actor)
-
-
-def delete_runner_set(*, runner_set_id: int, version: int | None, actor: Any) -> None:
-    """Delete a set that has no runners any more. Raises NotFound, Conflict."""
-    with transaction.atomic():
-        # Under this lock no runner can be added to the set either: its foreign key would have to wait.
-        current = _get(runner_set_id, RunnerSet.objects.select_for_update())
-        if version is not None and current.version != version:
-            raise _changed(current)
-        if Runner.objects.filter(runner_set=current, stopped_at=None).exists():
-            raise Conflict(f"{current} still has runners: set its maximum to 0 and wait until they are gone.")
-        Runner.objects.filter(runner_set=current).delete()
-        events.record("runner_set_deleted", runner_set=current, actor=actor, detail=current.name)
-        current.delete()
 
 
 def _create(fields: Mapping[str, Any], actor: Any) -> RunnerSet:
@@ -145,8 +131,8 @@ def _update(guarded: Any, values: Mapping[str, Any]) -> int:
         raise InvalidInput({"name": SAME_NAME}) from None
 
 
-def _get(runner_set_id: int, among: QuerySet[RunnerSet] | None = None) -> RunnerSet:
-    found = (RunnerSet.objects if among is None else among).filter(pk=runner_set_id).first()
+def _get(runner_set_id: int) -> RunnerSet:
+    found = RunnerSet.objects.filter(pk=runner_set_id).first()
     if found is None:
         raise NotFound("There is no such runner set; it may have been deleted.")
     return found

@@ -24,23 +24,26 @@ class Counts:
     busy: int
     idle: int
     starting: int
+    paused: int
     ending: int
 
     @property
     def alive(self) -> int:
-        return self.busy + self.idle + self.starting + self.ending
+        return self.busy + self.idle + self.starting + self.paused + self.ending
 
 
 def counts(sight: demand.Sight) -> Counts:
     useful = sight.useful
     busy = sum(runner.busy for runner in useful)
     idle = sum(runner.up and not runner.busy for runner in useful)
+    paused = sum(runner.is_spared for runner in sight.runners)
     return Counts(
         queued=sight.queued,
         busy=busy,
         idle=idle,
         starting=len(useful) - busy - idle,
-        ending=len(sight.runners) - len(useful),
+        paused=paused,
+        ending=len(sight.runners) - len(useful) - paused,
     )
 
 
@@ -71,7 +74,7 @@ def for_reader(runner_set: RunnerSet, has: Counts) -> str:
     if has.alive >= runner_set.maximum:
         return f"Runner set {runner_set} has as many runners as it may ({runner_set.maximum}){_doing(has)}."
     if has.idle and not has.starting and has.idle >= has.queued:
-        return f"Runner set {runner_set} has {_many(has.idle, 'idle runner')}, paused or not heard of."
+        return f"Runner set {runner_set} has {_many(has.idle, 'idle runner')}, not heard of lately."
     if has.starting:
         return f"Runner set {runner_set} is starting {_many(has.starting, 'runner')}."
     return f"Runner set {runner_set} is about to start a runner."
@@ -81,7 +84,8 @@ def _doing(has: Counts) -> str:
     if has.busy == has.alive:
         return ", and all are at work"
     parts = [
-        (has.busy, "at work"), (has.starting, "starting"), (has.idle, "paused or not heard of"), (has.ending, "ending"),
+        (has.busy, "at work"), (has.starting, "starting"), (has.idle, "not heard of"), (has.paused, "paused"),
+        (has.ending, "ending"),
     ]  # fmt: skip
     return ": " + ", ".join(f"{count} {word}" for count, word in parts if count)
 
@@ -105,7 +109,9 @@ def _held_up(runner_set: RunnerSet, has: Counts) -> str:
 def _at_work(runner_set: RunnerSet, has: Counts) -> str:
     if has.queued and has.alive >= runner_set.maximum and not has.idle:
         ending = f", {has.ending} of which only end" if has.ending else ""
-        return f"Its maximum of {_many(runner_set.maximum, 'runner')} is reached{ending}; {_jobs_wait(has.queued)}."
+        paused = f", {has.paused} of which {'is' if has.paused == 1 else 'are'} paused" if has.paused else ""
+        reached = f"Its maximum of {_many(runner_set.maximum, 'runner')} is reached{paused}{ending}"
+        return f"{reached}; {_jobs_wait(has.queued)}."
     if has.starting:
         work = f" for {_many(has.queued, 'waiting job')}" if has.queued else ""
         return f"{_many(has.starting, 'runner is', 'runners are')} starting{work}."

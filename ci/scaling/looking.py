@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -22,41 +23,57 @@ logger = logging.getLogger(__name__)
 
 # How long a process may be without an open attempt before it counts as an orphan.
 AGAIN_SECONDS = 1.0
-# Then it begins anew, and tells launchers a second time what changes nothing.
-MOST_REMEMBERED = 10_000
 UNTOLD = "its engine does not say how it ended"
 BROKEN_OFF = "Its launch was broken off before its process was there."
 
 
 class Orphans:
-    """Processes of this installation that belong to no open attempt, as one scaler has met them."""
+    """Processes of one launcher and this installation that belong to no open attempt, as one scaler has met them.
+
+    Safe to use from several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._lock = threading.Lock()
         self._met: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._forgotten: set[str] = set()
 
+    @property
+    def known(self) -> set[str]:
+        """Handles."""
+        with self._lock:
+            return {*self._met, *self._forgotten}
+
+    def keep(self, handles: set[str]) -> None:
+        """These are all that there are: nobody will meet another one again."""
+        with self._lock:
+            self._met = {handle: at for handle, at in self._met.items() if handle in handles}
+            self._asked = {handle: at for handle, at in self._asked.items() if handle in handles}
+            self._forgotten &= handles
+
     def meet(self, process: Process, launcher: Launcher) -> None:
         """Ask it to end when it is met again, for at first it may be ending anyhow; force it later on."""
         now = self._clock()
-        if now - self._met.setdefault(process.handle, now) < AGAIN_SECONDS:
-            return
-        if process.handle not in self._asked:
-            self._asked[process.handle] = now
+        with self._lock:
+            if now - self._met.setdefault(process.handle, now) < AGAIN_SECONDS:
+                return
+            is_new = process.handle not in self._asked
+            asked = self._asked.setdefault(process.handle, now)
+        if is_new:
             logger.warning("process %s belongs to no runner any more: it is ended", process.identity)
             events.record("orphan_ended", detail=f"The process {process.identity} belonged to no runner any more.")
-        force = now - self._asked[process.handle] >= settings.SCALE_STOP_SECONDS
+        force = now - asked >= settings.SCALE_STOP_SECONDS
         launcher.stop(process.handle, force=force)
 
     def forget(self, process: Process, launcher: Launcher) -> None:
         """Let the engine drop what it keeps of one that ended well, and whose end is noted; once. Of the others a
         person may want to see the remains: the launchers drop those later."""
-        if process.handle not in self._forgotten:
-            if len(self._forgotten) >= MOST_REMEMBERED:
-                self._forgotten.clear()
+        with self._lock:
+            if process.handle in self._forgotten:
+                return
             self._forgotten.add(process.handle)
-            launcher.stop(process.handle, force=True)
+        launcher.stop(process.handle, force=True)
 
 
 def look(
@@ -74,6 +91,8 @@ def look(
     """
     began = timezone.now()
     processes = launcher.list(set_id)
+    if set_id is None:
+        orphans.keep({process.handle for process in processes})
     # Read after the list: a process in it that has no open attempt here has none.
     found = LaunchAttempt.objects.filter(ended_at=None, runner__launcher=kind).select_related("runner")
     if set_id is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import queue
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -22,7 +24,7 @@ from ci.lifecycle.leading import SCALER_LOCK, Leading, Session, listen
 from ci.models import LaunchAttempt, Runner, RunnerSet
 from ci.scaling.installation import launcher_of
 from ci.scaling.launchers.protocol import Launcher, LaunchError
-from ci.scaling.looking import MOST_REMEMBERED, Orphans, look
+from ci.scaling.looking import Orphans, look
 from ci.scaling.starting import start
 from ci.scaling.workers import Workers
 
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 LEADER_LOCK = SCALER_LOCK
 ORPHANS_EVERY_SECONDS = 60.0
 FORCE_AGAIN_SECONDS = 30.0
+# Then it begins anew, and asks processes a second time to end.
+MOST_REMEMBERED = 10_000
 # Launcher calls that are going on when this process is asked to end.
 LAST_CALLS_SECONDS = 5.0
 
@@ -57,13 +61,15 @@ class Scaler:
         self._launcher_of = launcher_of
         self._workers: Work = workers or Workers()
         self._clock = clock
-        self._orphans = Orphans(clock)
+        self._orphans: defaultdict[str, Orphans] = defaultdict(lambda: Orphans(clock))
         self._woken: set[int] = set()
         self._asked: set[tuple[int, int]] = set()
         # Whose processes there may be, also of sets that are gone. Local ones cost nothing to look for.
         self._kinds: set[str] = {RunnerSet.Launcher.LOCAL}
         self._sweep_at = self._orphans_at = -math.inf
         self._look_at: dict[tuple[int, str], float] = {}
+        # What the threads of calls say goes this way: all else here is the leading thread's.
+        self._look_soon: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         self._losing_from: datetime | None = None
 
     def stop(self) -> None:
@@ -139,12 +145,14 @@ class Scaler:
             if not stop.force:
                 self._asked.discard((stop.runner_id, stop.attempt))
             logger.warning("the process of runner %s could not be told to go: %s", stop.runner_id, error)
-        self._look_at[set_id, stop.launcher] = -math.inf
+        self._look_soon.put((set_id, stop.launcher))
 
     def _look_at_processes(self) -> None:
         now = self._clock()
         open_ones = LaunchAttempt.objects.filter(ended_at=None, runner__runner_set__isnull=False)
         pairs = set(open_ones.order_by().values_list("runner__runner_set_id", "runner__launcher").distinct())
+        while not self._look_soon.empty():
+            self._look_at[self._look_soon.get()] = -math.inf
         self._look_at = {pair: self._look_at.get(pair, -math.inf) for pair in pairs}
         for set_id, kind in sorted(pairs):
             if now >= self._look_at[set_id, kind]:
@@ -157,13 +165,15 @@ class Scaler:
                 self._submit_look(kind, None)
 
     def _submit_look(self, kind: str, set_id: int | None) -> None:
+        orphans = self._orphans[kind]
+
         def call() -> None:
             try:
                 look(
                     self._launcher_of(kind),
                     kind=kind,
                     set_id=set_id,
-                    orphans=self._orphans,
+                    orphans=orphans,
                     is_starting=lambda runner: self._workers.is_busy(("start", set_id), runner),
                 )
             except (LaunchError, LifecycleError) as error:
@@ -179,6 +189,8 @@ class Scaler:
                 self._woken.update(wanting.sets_for(word.payload))
 
     def _sleep_seconds(self) -> float:
+        if not self._look_soon.empty():
+            return 0.0
         now = self._clock()
         times = [self._sweep_at - now, self._orphans_at - now, *(at - now for at in self._look_at.values())]
         wake = RunnerSet.objects.filter(wake_at__isnull=False).order_by("wake_at").values_list("wake_at", flat=True)

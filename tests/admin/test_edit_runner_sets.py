@@ -8,9 +8,9 @@ from django.contrib.auth.models import Permission
 from django.db import connection
 from django.utils import timezone
 
-from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
-from ci.lifecycle.runner_sets import delete_runner_set, save_runner_set
-from ci.models import Event, Job, Runner, RunnerSet
+from ci.lifecycle.errors import Conflict, InvalidInput
+from ci.lifecycle.runner_sets import save_runner_set
+from ci.models import Event, Job, RunnerSet
 from ci.scaling.launchers.protocol import TransientLaunchError
 from tests.admin.conftest import Operator, told
 from tests.scaling.world import World
@@ -133,21 +133,6 @@ def test_of_many_who_save_the_same_version_at_once_one_wins(committing_playgroun
     pool.refresh_from_db()
     assert (pool.maximum, pool.version) == (10 + won.index(True), 1)
     assert Event.objects.filter(runner_set=pool, kind="runner_set_changed").count() == 1
-
-
-def test_it_is_deleted_only_once_its_runners_are_gone(playground, pool):
-    runner = playground.runner(ephemeral=True)
-    Runner.objects.filter(pk=runner.pk).update(runner_set=pool)
-    with pytest.raises(Conflict):
-        delete_runner_set(runner_set_id=pool.pk, version=None, actor=playground.operator)
-    Runner.objects.all().delete()
-    with pytest.raises(Conflict):
-        delete_runner_set(runner_set_id=pool.pk, version=pool.version + 1, actor=playground.operator)
-    delete_runner_set(runner_set_id=pool.pk, version=pool.version, actor=playground.operator)
-    assert not RunnerSet.objects.exists()
-    assert Event.objects.filter(kind="runner_set_deleted", detail="pool").exists()
-    with pytest.raises(NotFound):
-        delete_runner_set(runner_set_id=pool.pk, version=None, actor=playground.operator)
 
 
 def test_only_the_actions_delete_a_set(operator, pool):

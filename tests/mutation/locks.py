@@ -99,13 +99,6 @@ ROW_LOCKS = (
         (LOCKS + "::test_an_approval_holds_its_group_before_its_run",),
     ),
     Guard(
-        "the lock of a runner set that is deleted",
-        "ci/lifecycle/runner_sets.py",
-        "RunnerSet.objects.select_for_update()",
-        "RunnerSet.objects.all()",
-        (VERSIONS + "::test_a_runner_set_that_is_being_deleted_gets_no_runner",),
-    ),
-    Guard(
         "the lock of a schedule",
         "ci/lifecycle/schedules.py",
         'Schedule.objects.select_for_update(no_key=True, of=("self",))\n        .select_related',
@@ -191,9 +184,9 @@ VERSION_CONDITIONS = (
     ),
     Guard(
         "the version of a runner set that is deleted",
-        "ci/lifecycle/runner_sets.py",
-        "RunnerSet.objects.select_for_update())\n        if version is not None and current.version != version:\n",
-        "RunnerSet.objects.select_for_update())\n        if False:\n",
+        T + "set_life.py",
+        "    check_version(runner_set, version)\n    if runner_set.phase == RunnerSet.Phase.DELETING:\n",
+        "    if runner_set.phase == RunnerSet.Phase.DELETING:\n",
         (VERSIONS + "::test_a_form_of_a_runner_set_on_an_old_version_changes_nothing",),
     ),
     Guard(

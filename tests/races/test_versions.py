@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ci.lifecycle import registration, runner_sets, transitions
-from ci.lifecycle.errors import Conflict
+from ci.lifecycle.errors import Conflict, NotFound
 from ci.models import Job, Run, Runner, RunnerSet
 from tests.api.calls import snapshot
 from tests.playground import Assigned, Playground
@@ -90,8 +90,9 @@ def test_a_form_of_a_runner_set_on_an_old_version_changes_nothing(runner_set: Ru
     with pytest.raises(Conflict):
         save(runner_set, 3, runner_set.version)
     with pytest.raises(Conflict):
-        runner_sets.delete_runner_set(runner_set_id=runner_set.pk, version=runner_set.version, actor=None)
-    assert RunnerSet.objects.get().maximum == 2
+        transitions.delete_set(set_id=runner_set.pk, version=runner_set.version, actor=None)
+    kept = RunnerSet.objects.get()
+    assert (kept.maximum, kept.phase) == (2, RunnerSet.Phase.RUNNING)
 
 
 def test_a_form_of_a_runner_set_that_is_overtaken_between_read_and_write_changes_nothing(
@@ -102,12 +103,13 @@ def test_a_form_of_a_runner_set_that_is_overtaken_between_read_and_write_changes
     assert RunnerSet.objects.get().maximum == 2
 
 
-def test_a_runner_set_that_is_being_deleted_gets_no_runner(
+def test_a_runner_set_whose_row_is_being_deleted_gets_no_runner(
     committing_playground: Playground, runner_set: RunnerSet
 ) -> None:
-    runner = committing_playground.runner()
-    join = lambda: Runner.objects.filter(pk=runner.pk).update(runner_set=runner_set)  # noqa: E731
-    with rival_before(r'DELETE FROM "ci_runnerset"', join) as rival:
-        runner_sets.delete_runner_set(runner_set_id=runner_set.pk, version=None, actor=None)
-    assert rival.error is not None, "its foreign key waited, and then found no set"
+    """Only who has its lock gives it runners."""
+    transitions.delete_set(set_id=runner_set.pk, actor=committing_playground.operator)
+    look = lambda: transitions.scale_set(set_id=runner_set.pk)  # noqa: E731
+    with rival_before(r'DELETE FROM "ci_runnerset"', look) as rival:
+        assert transitions.scale_set(set_id=runner_set.pk).deleted
+    assert isinstance(rival.error, NotFound)
     assert not RunnerSet.objects.exists()

@@ -7,7 +7,7 @@ import threading
 import pytest
 from django.db import connection
 
-from ci.lifecycle import wanting
+from ci.lifecycle import demand, wanting
 from ci.lifecycle.demand import look
 from ci.lifecycle.errors import Conflict, InvalidInput
 from ci.lifecycle.runner_sets import save_runner_set
@@ -158,3 +158,21 @@ def test_claims_at_once_keep_the_limit_together(committing_world: World) -> None
         assert not thread.is_alive()
     assert Job.objects.filter(state=JobState.ASSIGNED).count() == 2
     assert look(world.refreshed()).queued == 0
+
+
+def test_no_more_of_a_queue_is_counted_than_any_set_may_have_runners(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 49. What a repository may not run any more is not in the way of another one's."""
+    monkeypatch.setattr(demand, "MOST_COUNTED", 2)
+    world.make_set(maximum_per_repository=5)
+    world.queue(4)
+    assert look(world.set).queued == 2
+    world.edit(maximum_per_repository=1)
+    world.scale()
+    (assigned,) = world.poll_all()
+    assigned.begin()
+    other = world.playground.make_repository(name="gadgets")
+    world.queue(1, repository=other)
+    sight = look(world.refreshed())
+    assert (sight.queued, sight.active) == (1, 1)

@@ -7,6 +7,7 @@ import pytest
 from ci.lifecycle import transitions
 from ci.lifecycle.errors import Conflict, NotFound
 from ci.models import Event, Job, JobState, Runner, RunnerSet
+from tests.scaling.fake_launcher import Killed
 from tests.scaling.world import World
 
 
@@ -98,8 +99,32 @@ def test_a_launch_on_its_way_is_waited_for(world: World) -> None:
     assert not RunnerSet.objects.exists()
 
 
-def test_a_launch_on_its_way_that_comes_is_ended(world: World) -> None:
+def test_a_job_taken_before_the_handle_was_saved_is_waited_for(world: World) -> None:
     """TestSetCleanupHandlesJobReportedBeforeRunnerID."""
+    world.make_set()
+    world.queue(1)
+    world.launcher.killed_after_start = True
+    with pytest.raises(Killed):
+        world.look()
+    world.launcher.killed_after_start = False
+    world.scaler = world.another_scaler()
+    (runner,) = world.runners
+    assert runner.handle == ""
+    assigned = world.poll(runner)
+    assert assigned is not None
+    assigned.begin()
+    delete(world)
+    world.look(times=3)
+    assert RunnerSet.objects.get().phase == RunnerSet.Phase.DELETING
+    assert world.launcher.stops == []
+    assigned.complete()
+    assert assigned.job.conclusion == "success"
+    world.exit(runner, 0)
+    world.look(times=3)
+    assert not RunnerSet.objects.exists()
+
+
+def test_a_launch_on_its_way_that_comes_is_ended(world: World) -> None:
     world.make_set(minimum=1)
     (runner_id,) = world.decide().launch
     transitions.begin_launch(runner_id=runner_id)

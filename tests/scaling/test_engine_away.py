@@ -10,7 +10,7 @@ from ci.lifecycle.errors import Unauthenticated
 from ci.lifecycle.tokens import runner_of
 from ci.lifecycle.waiting import why
 from ci.models import Job, LaunchAttempt, Runner, RunnerPhase
-from ci.scaling.launchers.protocol import Launch, TransientLaunchError
+from ci.scaling.launchers.protocol import Launch, Process, TransientLaunchError
 from tests.scaling.fake_launcher import Killed
 from tests.scaling.world import World, is_idle
 
@@ -176,3 +176,21 @@ def test_waiting_for_room_begins_with_the_first_refusal(world: World) -> None:
     world.scale()
     runner.refresh_from_db()
     assert (runner.phase, runner.reason) == (RunnerPhase.FAILED, "It waited 10 min for room: quota exceeded")
+
+
+def test_a_launcher_that_can_say_nothing_of_a_process_does_not_take_its_job_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 27. It is not in the list, but on the machine of the scaler that led before."""
+    world.make_set()
+    runner = world.busy()
+
+    def elsewhere(handle: str) -> Process | None:
+        raise TransientLaunchError("its process is on another machine")
+
+    monkeypatch.setattr(world.launcher, "list", lambda set_id=None: [])
+    monkeypatch.setattr(world.launcher, "poll", elsewhere)
+    world.scale(times=3)
+    runner.refresh_from_db()
+    assert runner.phase == RunnerPhase.RUNNING
+    assert world.assigned.complete().conclusion == "success"

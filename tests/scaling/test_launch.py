@@ -10,7 +10,6 @@ from django.utils import timezone
 from ci.lifecycle import transitions
 from ci.lifecycle.errors import NotFound, Unauthenticated
 from ci.lifecycle.tokens import runner_of
-from ci.lifecycle.transitions.launching import BACKOFF
 from ci.models import Event, LaunchAttempt, Runner, RunnerPhase
 from ci.scaling.launchers.protocol import PermanentLaunchError, TransientLaunchError
 from ci.scaling.starting import start
@@ -18,6 +17,7 @@ from tests.scaling.world import World, is_idle
 
 
 def test_it_is_told_what_to_start(world: World) -> None:
+    """It should create/add all required resources for EphemeralRunner: a credential, and no finalizer."""
     world.make_set(labels=["Linux", "x64"], minimum=1, template={"work": "/srv/fast"})
     world.scale()
     (runner,) = world.runners
@@ -32,7 +32,8 @@ def test_it_is_told_what_to_start(world: World) -> None:
 
 
 def test_up_is_apart_from_busy(world: World) -> None:
-    """Row 6. (Should have runner id set eventually; not update phase if container state does not exist.)"""
+    """Row 6. (Eventually have runner id set; not update phase if container state does not exist; patch the ephemeral
+    runner non terminating status; update ready based on the latest condition.)"""
     world.make_set(minimum=1)
     world.scale()
     (runner,) = world.runners
@@ -79,21 +80,21 @@ def test_the_handle_is_kept_once_and_by_its_own_attempt(world: World) -> None:
 
 
 def test_failures_wait_longer_and_longer(world: World) -> None:
-    """Row 19."""
+    """Row 19. The first attempt waits for nothing."""
     world.make_set(minimum=1)
     world.scale()
     (runner,) = world.runners
-    for failure in range(1, 6):
+    for failure, seconds in enumerate([5, 10, 20, 40, 80], 1):
         world.exit(runner, 1, "no route to host")
         world.scale()
         (runner,) = world.runners
         assert runner.next_attempt_at is not None
         planned = runner.next_attempt_at - world.attempts(runner)[-1].ended_at
-        assert BACKOFF[failure] <= planned.total_seconds() < BACKOFF[failure] + 2
+        assert seconds <= planned.total_seconds() < seconds + 4
         assert (runner.failures, runner.attempts, runner.reason) == (failure, failure, "no route to host")
         world.scale()
         assert len(world.launcher.running) == 0
-        world.pass_time(BACKOFF[failure] + 2)
+        world.pass_time(seconds + 4)
         world.scale()
         assert len(world.launcher.running) == 1
     reasons = [(one.exit_code, one.reason, one.failed) for one in world.attempts(runner)]
@@ -101,7 +102,8 @@ def test_failures_wait_longer_and_longer(world: World) -> None:
 
 
 def test_after_too_many_failures_another_runner_takes_its_place(world: World) -> None:
-    """Row 20. (Eventually delete ephemeral runner after consecutive failures.)"""
+    """Row 20. (Eventually delete ephemeral runner after consecutive failures; mark as failed when job is not assigned
+    and pod is failed.)"""
     world.make_set(minimum=1, maximum=1)
     world.scale()
     (first,) = world.runners
@@ -118,7 +120,7 @@ def test_after_too_many_failures_another_runner_takes_its_place(world: World) ->
 
 
 def test_a_set_whose_launches_keep_failing_slows_down_and_keeps_its_capacity(world: World) -> None:
-    """Row 20. (TestListenerRestartDelay.)"""
+    """Row 20."""
     world.make_set(minimum=4)
     world.launcher.refusals = [PermanentLaunchError("no such image") for _ in range(6)]
     runner_set = world.scale(times=4)

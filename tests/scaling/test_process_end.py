@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ci.lifecycle import transitions
@@ -231,6 +233,28 @@ def test_an_end_is_noted_once(world: World) -> None:
     assert not transitions.launch_failed(runner_id=runner.pk, attempt=1, reason="late", permanent=True)
     assert Runner.objects.filter(pk=runner.pk).values().get() == before
     assert Event.objects.filter(runner=runner, kind="process_ended").count() == 1
+
+
+def test_one_end_that_cannot_be_noted_keeps_no_other_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 44. A process that nobody can deal with, between two others."""
+    world.make_set(minimum=3)
+    world.scale()
+    before, broken, after = world.runners
+    for runner in (before, broken, after):
+        world.exit(runner, 1)
+    real = transitions.process_ended
+
+    def process_ended(*, runner_id: int, **more: Any) -> bool:
+        if runner_id == broken.pk:
+            raise ZeroDivisionError("a fault")
+        return real(runner_id=runner_id, **more)
+
+    monkeypatch.setattr(transitions, "process_ended", process_ended)
+    world.scale()
+    assert [Runner.objects.get(pk=runner.pk).failures for runner in (before, broken, after)] == [1, 0, 1]
+    monkeypatch.undo()
+    world.scale()
+    assert Runner.objects.get(pk=broken.pk).failures == 1
 
 
 def test_a_late_end_of_an_earlier_process_does_not_concern_the_next(world: World) -> None:

@@ -66,7 +66,9 @@ def test_a_paused_runner_of_a_set_is_none_that_starts(world: World) -> None:
     world.edit(minimum=0)
     Runner.objects.update(paused=True)
     (job,) = world.queue(1)
-    assert why(job) == "Runner set pool has 1 idle runner, paused or not heard of."
+    assert why(job) == "Runner set pool is about to start a runner."
+    world.edit(maximum=1)
+    assert why(job) == "Runner set pool has as many runners as it may (1): 1 paused."
 
 
 @pytest.mark.usefixtures("led")

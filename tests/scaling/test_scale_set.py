@@ -23,7 +23,10 @@ UPSTREAM = {
     "MinMaxDefaults: adjust when acquired == 0 and completed == 1": (0, MOST, [(1, 1), (0, 0)]),
     "MinSet: initial scale when acquired == 0 and completed == 0": (1, MOST, [(0, 1)]),
     "MinSet: request back to 0 on job done": (1, MOST, [(2, 3), (0, 1)]),
-    "MinSet: desired patch is 0 but sequence continues on empty batch": (1, MOST, [(3, 4), (0, 1), (0, 1)]),
+    "MinSet: desired patch is 0 but sequence continues on empty batch and min runners": (
+        *(1, MOST),
+        [(3, 4), (0, 1), (0, 1)],
+    ),
     "MaxSet: initial scale when acquired == 0 and completed == 0": (0, 5, [(0, 0)]),
     "MaxSet: request back to 0 on job done": (0, 5, [(2, 2), (0, 0)]),
     "MaxSet: scale up to max when count > max": (0, 5, [(6, 5)]),
@@ -178,7 +181,7 @@ def test_finished_runners_are_replaced_as_long_as_jobs_wait(world: World) -> Non
 
 
 def test_idle_ones_beyond_need_go_the_oldest_first(world: World) -> None:
-    """Row 14. (Should clean up finished ephemeral runner when scaling down.)"""
+    """Row 14."""
     world.make_set(minimum=3)
     world.scale()
     world.poll_all()
@@ -218,6 +221,24 @@ def test_one_that_is_coming_up_is_not_taken_away(world: World) -> None:
     world.pass_time(61)
     world.scale()
     assert world.runners == []
+
+
+@pytest.mark.parametrize("coming_up", [False, True], ids=["runs", "starts"])
+def test_one_that_never_comes_up_and_is_not_needed_goes_when_its_time_is_over(world: World, *, coming_up: bool) -> None:
+    """Row 16. (Should kill pending and running runners if they are up for some reason and the batch contains no jobs.)
+
+    Nobody starts it anew, either."""
+    world.launcher.coming_up = coming_up
+    world.make_set(minimum=1)
+    world.scale()
+    world.edit(minimum=0)
+    world.pass_time(280)
+    world.scale(times=2)
+    assert len(world.runners) == 1
+    world.pass_time(21)
+    world.scale(times=3)
+    assert (world.runners, world.launcher.running, world.taking_room) == ([], [], 0)
+    assert len(world.launcher.started) == 1
 
 
 def test_one_that_was_not_started_yet_goes_at_once(world: World) -> None:
@@ -280,6 +301,7 @@ def test_a_look_does_not_change_the_version_that_a_form_was_opened_on(world: Wor
 
 
 def test_samples_are_kept_on_change_and_for_a_day(world: World) -> None:
+    """Should update status on Ephemeral Runner state changes."""
     world.make_set()
     world.scale(times=3)
     world.queue(2)

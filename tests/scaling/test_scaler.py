@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import count
 
 import pytest
 from django.db import connection
@@ -17,7 +18,7 @@ from ci.models import Event, JobState, Runner, RunnerSet
 from ci.scaling.launchers.protocol import Launch
 from ci.scaling.scaler import LEADER_LOCK, Scaler
 from ci.scaling.workers import IN_A_LANE, Workers
-from tests.scaling.world import World
+from tests.scaling.world import AtOnce, World
 
 PATIENCE_SECONDS = 60
 
@@ -152,6 +153,28 @@ def test_a_stop_that_hangs_holds_up_nothing_of_its_set(
         eventually(lambda: [one for one in world.runners if one.handle and one.pk != first.pk], "another runner")
     finally:
         release.set()
+
+
+def test_what_a_call_says_while_the_scaler_counts_its_sleep_does_not_break_it(world: World) -> None:
+    """A stop came to its end just then, for a set that was not looked at yet."""
+
+    class Now(float):
+        """A moment at which, as often as it is compared, something else happens."""
+
+        def __rsub__(self, other: float) -> float:
+            number = next(numbers)
+            stop = transitions.Stop(runner_id=number, attempt=1, launcher="local", handle="h", force=False)
+            scaler._stop(number, stop)
+            return float(other) - float(self)
+
+    numbers = count(5000)
+    world.make_set(minimum=2)
+    world.scale()
+    scaler = Scaler(launcher_of=world.launchers.__getitem__, workers=AtOnce(), clock=lambda: Now(world.clock))
+    scaler.step()
+    assert scaler._sleep_seconds() >= 0
+    assert next(numbers) > 5001
+    assert scaler._sleep_seconds() == 0  # what was stopped is looked at now
 
 
 def test_a_set_that_cannot_be_scaled_keeps_no_other_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

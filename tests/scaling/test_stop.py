@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ci.lifecycle import registration, transitions
 from ci.lifecycle.demand import look
@@ -25,6 +26,7 @@ def retired(world: World) -> Runner:
 
 
 def test_it_is_asked_once_and_then_gone(world: World) -> None:
+    """It should clean up resources when deleted."""
     runner = retired(world)
     assert world.launcher.stops == [(runner.handle, False)]
     world.scale(times=2)
@@ -200,14 +202,65 @@ def test_a_cancelled_job_that_is_ended_by_force_takes_its_process_along(world: W
     assert world.launcher.stops == [(runner.handle, False)]
 
 
-def test_only_the_process_of_the_handle_is_ended(world: World) -> None:
-    """Row 36. (TestDeletePodOptionsDeletesOnlyThePodItLookedAt.) Another process has its name by now."""
-    runner = retired(world)
+def test_a_stop_that_comes_late_ends_no_later_process_of_its_runner(world: World) -> None:
+    """Row 36. (TestDeletePodOptionsDeletesOnlyThePodItLookedAt.) It was decided on, and waited for its turn."""
+    world.make_set(minimum=1, maximum=1)
+    world.scale()
+    (runner,) = world.runners
+    world.pass_time(301)
+    (late,) = world.decide().stop
+    assert late.handle == runner.handle
+    world.exit(runner, 1)
+    world.scale()
+    world.pass_time(6)
+    world.scale()
+    assert [one.number for one in world.attempts(runner)] == [1, 2]
     world.launcher.stops.clear()
-    world.launcher.lose(runner.handle)
+    for force in (False, True):
+        world.scaler._stop(world.set.pk, replace(late, force=force))
+    assert {handle for handle, _ in world.launcher.stops} <= {late.handle}
+    assert world.launcher.running == [world.handle(runner)]
+    assert not Event.objects.filter(kind="runner_forced").exists()
+
+
+def test_one_that_was_told_to_go_is_not_told_again(world: World) -> None:
+    """TestScaleDownDoesNotRemoveADeletingRunnerAgain: nor is the force put off that it is about to meet."""
+    world.launcher.stubborn = True
+    world.make_set(minimum=1)
+    world.scale()
+    world.pass_time(301)
+    world.scale()
+    (runner,) = world.runners
+    told = (runner.deleting_at, runner.cleanup_at)
+    assert None not in told
+    world.edit(minimum=0)
     world.scale(times=2)
-    assert world.taking_room == 0
-    assert all(handle == runner.handle for handle, _ in world.launcher.stops)
+    assert Event.objects.filter(kind="runner_retired").count() == 0
+    world.edit(template={"work": "/srv/new"})
+    world.scale(times=2)
+    runner.refresh_from_db()
+    assert (runner.deleting_at, runner.cleanup_at) == told
+    assert transitions.retire_runner(runner_id=runner.pk, reason="somebody said so")
+    runner.refresh_from_db()
+    assert (runner.deleting_at, runner.cleanup_at) == told
+    world.scale(times=2)
+    assert world.launcher.stops == [(runner.handle, False)]
+
+
+def test_a_sets_runner_that_takes_itself_away_has_its_process_end_by_itself(world: World) -> None:
+    """TestRunnerSelfDeregistered, TestRunnerUnregistrationQueueRemovesRunner: there is no other service to tell."""
+    world.make_set(minimum=1, maximum=1)
+    world.scale()
+    world.poll_all()
+    (runner,) = world.runners
+    registration.remove_runner(runner_id=runner.pk)
+    world.exit(runner, 0)
+    world.scale(times=2)
+    runner.refresh_from_db()
+    assert (runner.phase, runner.exit_code, runner.stopped_at is not None) == (RunnerPhase.SUCCEEDED, 0, True)
+    assert world.launcher.stops == []
+    (other,) = world.runners
+    assert other.handle in world.launcher.running
 
 
 def test_a_runner_that_is_removed_takes_up_room_until_its_process_is_gone(world: World) -> None:
@@ -225,6 +278,8 @@ def test_a_runner_that_is_removed_takes_up_room_until_its_process_is_gone(world:
 
 
 def test_rows_of_the_gone_are_forgotten_after_a_day(world: World) -> None:
+    """Should clean up finished ephemeral runner when scaling down; should keep finished ephemeral runners until patch
+    id changes: a day stands in for the patch id."""
     runner = retired(world)
     world.scale(times=2)
     world.pass_time(86_000)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci.management.children import Program, Watched
+from ci.management.start_errors import CannotContinue
 from forge.child_processes import start_time
 
 HERE = Path(__file__).parent
@@ -115,6 +116,35 @@ def test_a_child_that_cannot_be_started_again_is_tried_later(tmp_path):
         assert watched.look(time.monotonic() + 60) == "child runs again"
     finally:
         child.end(time.monotonic() + 10)
+
+
+class _Ending:
+    """A child that ends as soon as it has begun."""
+
+    name, pid = "child", None
+
+    def __init__(self, log):
+        self.log, self.starts = log, 0
+
+    def start(self):
+        self.starts += 1
+
+    def has_ended(self):
+        return True
+
+
+def test_the_pause_before_a_restart_grows(tmp_path):
+    """TestListenerRestartDelay: what ends at once, as a listener without its service, is not started at once again."""
+    watched = Watched(_Ending(tmp_path / "log"))
+    now = 1000.0
+    for pause in (0.5, 1, 2, 4):
+        assert watched.look(now).endswith(f"it starts again in {pause:g} s")
+        assert watched.look(now + pause - 0.1) is None
+        now += pause
+        assert watched.look(now) == "child runs again"
+    assert watched.child.starts == 4
+    with pytest.raises(CannotContinue, match="5 times within a minute"):
+        watched.look(now)
 
 
 def _told(watched):

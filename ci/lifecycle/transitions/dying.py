@@ -18,6 +18,8 @@ from ci.models import ACTIVE_STATES, Job, LaunchAttempt, Runner, RunnerPhase
 
 # When to look again at a runner that somebody else is changing.
 SOON = timedelta(seconds=1)
+# So many are changed at once, the rest at the next look: until then all polls of those changed have to wait.
+MOST_CHANGED = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,7 @@ class Stop:
 class Dying:
     stop: list[Stop] = field(default_factory=list)
     wakes: list[datetime] = field(default_factory=list)
+    changed: int = 0
 
 
 def dying(seen: Iterable[tuple[demand.Seen, Runner]], now: datetime, *, losing_from: datetime | None = None) -> Dying:
@@ -49,6 +52,9 @@ def dying(seen: Iterable[tuple[demand.Seen, Runner]], now: datetime, *, losing_f
         for attempt in LaunchAttempt.objects.filter(runner__in=[runner for _, runner in seen], ended_at=None)
     }
     for one, runner in seen:
+        if found.changed >= MOST_CHANGED:
+            found.wakes.append(now)
+            break
         attempt = attempts.get(runner.pk)
         if runner.is_done:
             _after_the_end(runner, attempt, now, found)
@@ -124,6 +130,7 @@ def _give_up(runner: Runner, attempt: LaunchAttempt, now: datetime, found: Dying
         found.wakes.append(now + SOON)
         return
     found.wakes.append(now)
+    found.changed += 1
     if runner.is_done:
         write(runner, **gone(now))
         close(attempt, reason=detail)
@@ -142,4 +149,5 @@ def _write(runner: Runner, now: datetime, found: Dying, *, free: bool = False, *
         found.wakes.append(now + SOON)
         return False
     write(runner, **fields)
+    found.changed += 1
     return True

@@ -31,4 +31,8 @@ def leaving(runner: Runner) -> dict[str, Any]:
     if runner.runner_set_id is None:
         return {}
     now = timezone.now()
-    return {"next_attempt_at": None, "idle_since": None, **(told_to_go(now) if open_attempt(runner) else gone(now))}
+    rest: dict[str, Any] = {"next_attempt_at": None, "idle_since": None}
+    if open_attempt(runner) is None:
+        return rest | gone(now)
+    # One that was told to go is not given its time a second time.
+    return rest if runner.deleting_at is not None else rest | told_to_go(now)

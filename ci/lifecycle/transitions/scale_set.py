@@ -26,6 +26,7 @@ from ci.models import Runner, RunnerPhase, RunnerSet
 
 # So many are made at once; the rest follow at the next look, so that no look locks the set for long.
 MOST_MADE = 200
+MOST_RETIRED = 200
 MOST_FORGOTTEN = 500
 
 
@@ -120,18 +121,33 @@ def _let_go(
 ) -> int:
     """Retire idle runners: all of a set that starts none, those of an old revision, and what is beyond need, the oldest
     first. How many are left that have a job or may get one."""
-    idle = [runner for one, runner in seen if one.is_useful and not one.busy and runner.deleting_at is None]
-    left = sum(1 for one, _ in seen if one.is_useful)
-    for runner in sorted(idle, key=lambda runner: (runner.next_attempt_at is None, runner.created_at, runner.pk)):
+    left, retired = sum(1 for one, _ in seen if one.is_useful), 0
+    for one, runner in sorted((pair for pair in seen if _is_idle(*pair)), key=_age):
+        if retired >= MOST_RETIRED:
+            wakes.append(now)
+            break
+        # A paused one counts for nothing, so it is not too much either: whoever paused it wants to look at it.
+        too_many = left > desired and one.is_useful
         calm_at = runner.idle_since and runner.idle_since + timedelta(seconds=settings.SCALE_CALM_SECONDS)
-        reason = _reason_to_go(runner_set, runner, too_many=left > desired, calm=bool(calm_at and calm_at <= now))
+        reason = _reason_to_go(runner_set, runner, too_many=too_many, calm=bool(calm_at and calm_at <= now))
         if reason and _retire(runner, reason):
-            left -= 1
+            left -= int(one.is_useful)
+            retired += 1
         elif reason:
             wakes.append(now + SOON)
-        elif left > desired and calm_at:
+        elif too_many and calm_at:
             wakes.append(calm_at)
     return left
+
+
+def _is_idle(one: demand.Seen, runner: Runner) -> bool:
+    return not one.is_done and not one.busy and runner.deleting_at is None
+
+
+def _age(pair: tuple[demand.Seen, Runner]) -> tuple[bool, datetime, int]:
+    """Those first that have no process yet, then the oldest."""
+    runner = pair[1]
+    return (runner.next_attempt_at is None, runner.created_at, runner.pk)
 
 
 def _reason_to_go(runner_set: RunnerSet, runner: Runner, *, too_many: bool, calm: bool) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 import tarfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -40,6 +40,8 @@ _ID = re.compile(r"[0-9a-f]{64}")
 # What has ended is kept for whoever still wants to know how, a person who reads its log too.
 FORGET_SECONDS = 600
 MAX_FORGOTTEN = 20
+# Of those that do not run, a list tells of the newest: each is a question of its own. The others can be polled.
+MAX_TOLD = 100
 Answer = TypeVar("Answer")
 
 
@@ -72,7 +74,7 @@ class DockerLauncher:
             self._ask(lambda client, deadline: self._stop(client, handle, force))
 
     def list(self, set_id: int | None = None) -> builtins.list[Process]:
-        return self._ask(lambda client, deadline: self._list(client, set_id))
+        return self._ask(lambda client, deadline: self._list(client, set_id, deadline))
 
     # --- one call --------------------------------------------------------------------------------------------------
 
@@ -225,10 +227,9 @@ class DockerLauncher:
             if not docker_errors.is_gone(error) and not docker_errors.is_not_running(error):
                 raise
 
-    def _list(self, client: APIClient, set_id: int | None) -> builtins.list[Process]:
+    def _list(self, client: APIClient, set_id: int | None, deadline: Deadline) -> builtins.list[Process]:
         filters = {"label": marks.selector(installation=self._installation, set_id=set_id)}
-        long_ago = datetime.now(UTC) - timedelta(seconds=FORGET_SECONDS)
-        processes, old = [], []
+        processes, others = [], []
         for summary in client.containers(all=True, filters=filters):
             numbers = marks.read(summary.get("Labels"), installation=self._installation)
             if numbers is None:
@@ -236,15 +237,28 @@ class DockerLauncher:
             # A summary says that a container runs, but not how it ended.
             if docker_containers.state_of(str(summary["State"])) == "running":
                 processes.append(docker_containers.process(numbers, str(summary["Id"]), "running"))
-            elif found := self._inspect(client, str(summary["Id"])):
+            else:
+                others.append(summary)
+        others.sort(key=docker_containers.starting_then_newest)
+        for summary in others[:MAX_TOLD]:
+            if deadline.left() < self._limit / 2:
+                break
+            if found := self._inspect(client, str(summary["Id"])):
                 processes.append(self._told(client, found))
-                if docker_containers.ended_before(found, long_ago):
-                    old.append(str(found["Id"]))
         # Nobody else does; and what keeps it from forgetting must not keep it from telling what it found.
         with contextlib.suppress(*docker_errors.ERRORS):
-            for container_id in old[:MAX_FORGOTTEN]:
-                self._remove(client, container_id)
+            self._forget(client, others[: -MAX_FORGOTTEN - 1 : -1], deadline)
         return sorted(processes, key=lambda process: (process.set_id, process.runner_id, process.attempt))
+
+    def _forget(self, client: APIClient, oldest: Iterable[Mapping[str, Any]], deadline: Deadline) -> None:
+        """Remove those of these that ended long ago, as long as there is time."""
+        long_ago = datetime.now(UTC) - timedelta(seconds=FORGET_SECONDS)
+        for summary in oldest:
+            if deadline.left() < self._limit / 4:
+                return
+            found = self._inspect(client, str(summary["Id"]))
+            if found and docker_containers.ended_before(found, long_ago):
+                self._remove(client, str(found["Id"]))
 
     def _numbers(self, found: Mapping[str, Any]) -> tuple[int, int, int] | None:
         return marks.read(found.get("Config", {}).get("Labels"), installation=self._installation)

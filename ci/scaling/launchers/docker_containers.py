@@ -58,6 +58,12 @@ def end(client: APIClient, found: Mapping[str, Any]) -> tuple[int, str]:
     return exit_code, ended_because(exit_code, out_of_memory=bool(found["State"].get("OOMKilled")), last_lines=lines)
 
 
+def starting_then_newest(summary: Mapping[str, Any]) -> tuple[bool, int]:
+    """To sort by, of a container as a list has it."""
+    made = summary.get("Created")
+    return state_of(str(summary["State"])) != "starting", -made if isinstance(made, int) else 0
+
+
 def ended_before(found: Mapping[str, Any], moment: datetime) -> bool:
     if state(found) != "exited":
         return False

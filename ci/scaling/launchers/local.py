@@ -23,7 +23,7 @@ from typing import IO
 from django.conf import settings
 
 from ci.scaling.launchers import process_table
-from ci.scaling.launchers.local_attempt import DOOMED, Attempt, Started, remove_tree
+from ci.scaling.launchers.local_attempt import DOOMED, Attempt, Started, machine, name_machine, remove_tree
 from ci.scaling.launchers.local_end import end_marked, kill, settle
 from ci.scaling.launchers.local_template import OF_SERVERS, check_template
 from ci.scaling.launchers.protocol import (
@@ -45,7 +45,8 @@ _LIMIT = LIMIT_SECONDS - 6.0
 KEEP_SECONDS = 24 * 3600.0
 KEEP_MOST = 1000
 _TICK = 0.02
-_HANDLE = re.compile(r"(forge-[0-9-]{1,60}):([0-9]{1,10}):([0-9]{1,20})")
+_HANDLE = re.compile(r"(forge-[0-9-]{1,60}):([0-9]{1,10}):([0-9]{1,20}):([0-9a-f]{16})")
+ELSEWHERE = "its process is on another machine, where only a scaler of that machine can look after it"
 
 
 def from_settings(*, installation: str) -> LocalLauncher:
@@ -131,6 +132,7 @@ class LocalLauncher:
         while True:
             for folder in (self._folder.parent, self._folder, attempt.folder):
                 folder.mkdir(mode=0o700, exist_ok=True)
+            name_machine(self._folder.parent)
             with attempt.locked() as lock:
                 if started := attempt.started():
                     return attempt.handle(started)
@@ -202,9 +204,12 @@ class LocalLauncher:
         return tuple(Attempt(self._folder / name) for name in sorted(numbers, key=lambda name: numbers[name]))
 
     def _find(self, handle: str) -> tuple[Attempt, Started] | None:
+        """Raises TransientLaunchError: of what is on another machine nothing is known, not even that it is gone."""
         parts = _HANDLE.fullmatch(handle)
         if parts is None or read_identity(parts[1]) is None:
             return None
+        if parts[4] != machine(self._folder.parent):
+            raise TransientLaunchError(ELSEWHERE)
         attempt = Attempt(self._folder / parts[1])
         started = attempt.started()
         return (attempt, started) if started and attempt.handle(started) == handle else None

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from ci.scaling.launchers import process_table
 from ci.scaling.launchers.protocol import Process, State, read_identity
 
 DOOMED = ".removed-"
+_MACHINE = "machine"
 _LOG_BYTES = 512 * 1024
 _MOST_STATE_BYTES = 64 * 1024
 
@@ -45,6 +47,30 @@ class Ended:
 
 
 _Kept = TypeVar("_Kept", Started, Ended)
+
+
+def machine(root: Path) -> str:
+    """The name of the machine whose processes are kept below this folder, as their handles have it; "" where none ever
+    was. A name made up once: that of a host may change, and be given to another."""
+    with contextlib.suppress(OSError):
+        return (root / _MACHINE).read_text()
+    return ""
+
+
+def name_machine(root: Path) -> None:
+    """Give it its name, unless it has one. Raises OSError."""
+    if machine(root):
+        return
+    draft = root / f".{_MACHINE}-{os.getpid()}-{time.monotonic_ns()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(8))
+        file.flush()
+        os.fsync(file.fileno())
+    # Whole from the start, and by whoever is first.
+    with contextlib.suppress(FileExistsError):
+        os.link(draft, root / _MACHINE)
+    draft.unlink()
 
 
 class Attempt:
@@ -80,7 +106,7 @@ class Attempt:
             os.close(folder)
 
     def handle(self, started: Started) -> str:
-        return f"{self.identity}:{started.pid}:{started.started}"
+        return f"{self.identity}:{started.pid}:{started.started}:{machine(self.folder.parent.parent)}"
 
     def process(self, started: Started, ended: Ended | None) -> Process:
         set_id, runner_id, number = read_identity(self.identity) or (0, 0, 0)

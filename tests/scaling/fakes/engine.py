@@ -12,6 +12,7 @@ import socketserver
 import struct
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
             "Labels": container.config.get("Labels") or {},
             "State": self._word(container),
             "Status": words[container.status],
+            "Created": int(datetime.fromisoformat(container.created).timestamp()),
         }
 
     def inspect(self, query: dict[str, str], body: bytes, wanted: str) -> None:

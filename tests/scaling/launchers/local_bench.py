@@ -123,7 +123,7 @@ class LocalBench(Bench):
     @contextlib.contextmanager
     def hanging(self, handle: str | None) -> Iterator[None]:
         """Another start of the identity that the suite tries next holds its lock, and comes to no end."""
-        (root,) = self.folder.glob("*")
+        (root,) = [path for path in self.folder.iterdir() if path.is_dir()]
         other = root / "forge-4-2-1"
         other.mkdir()
         with (other / "lock").open("w") as lock:

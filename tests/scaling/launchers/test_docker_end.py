@@ -62,6 +62,30 @@ def test_what_ended_long_ago_is_told_once_more_and_then_forgotten(
     assert launcher.poll(ended) is None
 
 
+def test_however_many_ended_a_list_asks_for_few_of_them(
+    engine: Engine, containers: ContainerBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And forgets the oldest: else it might never come to its end in time, and so never to forgetting."""
+    launcher = containers.launcher()
+    handles = []
+    for number in range(1, 7):
+        handles.append(launcher.start(launch(containers.template(Work.FAIL), runner_id=number)))
+        until_state(launcher, handles[-1], "exited")
+    runs = launcher.start(launch(containers.template(Work.LONG), runner_id=7))
+    monkeypatch.setattr(docker_launcher, "MAX_TOLD", 2)
+    monkeypatch.setattr(docker_launcher, "MAX_FORGOTTEN", 1)
+    monkeypatch.setattr(docker_launcher, "FORGET_SECONDS", -60)
+    engine.calls.clear()
+    assert [each.runner_id for each in launcher.list()] == [5, 6, 7]
+    asked = {path for method, path in engine.calls if method == "GET" and path.endswith("/json")}
+    assert asked == {"/containers/json", *(f"/containers/{handles[number]}/json" for number in (0, 4, 5))}
+    assert launcher.poll(handles[0]) is None
+    left = launcher.poll(handles[1])
+    assert left is not None
+    assert left.exit_code == 3
+    until_state(launcher, runs, "running")
+
+
 def test_an_engine_that_forgets_nothing_still_tells_what_there_is(
     engine: Engine, containers: ContainerBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ import pytest
 from ci.scaling import launchers
 from ci.scaling.launchers import local, process_table
 from ci.scaling.launchers.local import LocalLauncher
-from ci.scaling.launchers.local_attempt import Attempt
+from ci.scaling.launchers.local_attempt import Attempt, machine, name_machine
 from ci.scaling.launchers.protocol import Launch, Launcher, PermanentLaunchError, TransientLaunchError
 from ci.scaling.launchers.reasons import ended_because
 from forge.child_processes import start_time
@@ -94,7 +94,7 @@ def test_a_process_that_got_its_number_is_not_touched(bench: LocalBench) -> None
     known = json.loads((attempt.folder / "started.json").read_text())
     old = handle.split(":")[2]
     (attempt.folder / "started.json").write_text(json.dumps({**known, "started": old}))
-    reused = f"forge-4-17-1:{known['pid']}:{old}"
+    reused = f"forge-4-17-1:{known['pid']}:{old}:{handle.split(':')[3]}"
     bench.launcher().stop(reused, force=False)
     bench.launcher().stop(reused, force=True)
     process = bench.launcher().poll(reused)
@@ -308,6 +308,31 @@ def test_a_kill_in_the_middle_of_a_job_leaves_nothing_of_the_job(bench: LocalBen
     process = launcher.poll(handle)
     assert process is not None and process.exit_code == 137 and "on request" in process.reason
     assert job.state == "running"  # the forge must notice by itself
+
+
+def test_of_a_process_on_another_machine_nothing_is_said(bench: LocalBench, tmp_path: Path) -> None:
+    """A stand-by of the scaler takes over there: the jobs in hand must not be taken away."""
+    handle = bench.launcher().start(launch(doing("long")))
+    until_state(bench.launcher(), handle, "running")
+    there = LocalLauncher(tmp_path / "elsewhere", installation=INSTALLATION)
+    for call in (lambda: there.poll(handle), lambda: there.stop(handle, force=True)):
+        with pytest.raises(TransientLaunchError, match="another machine"):
+            call()
+    assert there.list() == []
+    assert bench.alive(handle) == 1
+    (tmp_path / "elsewhere").mkdir()
+    name_machine(tmp_path / "elsewhere")
+    with pytest.raises(TransientLaunchError, match="another machine"):
+        there.poll(handle)
+
+
+def test_a_machine_is_named_once(tmp_path: Path) -> None:
+    assert machine(tmp_path) == ""
+    name_machine(tmp_path)
+    name = machine(tmp_path)
+    name_machine(tmp_path)
+    assert machine(tmp_path) == name != ""
+    assert [path.name for path in tmp_path.iterdir()] == ["machine"]
 
 
 def test_there_is_no_launcher_of_an_unknown_kind() -> None:
