@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.product import children_of, command_of, eventually
+from tests.e2e.product import children_of, command_of
 
 VARIABLES = {"forgejo": "FORGEJO_RUNNER", "gitea": "GITEA_RUNNER"}
 STOP_SECONDS = 120
