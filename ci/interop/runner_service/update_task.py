@@ -18,7 +18,6 @@ from ci.models import Job, Runner
 from ci.waiting.process import current
 from ci.workflow.storable import UNSTORABLE
 
-
 # Characters of all of a job's outputs together.
 MAX_OUTPUTS_SIZE = 16 * 1024 * 1024
 
