@@ -21,7 +21,7 @@ _CALL_SECONDS = 120
 # What both read; each skips what only the other one knows.
 _SETTINGS = """
 log:
-  level: debug
+  level: info
 runner:
   file: {folder}/.runner
   capacity: 1
