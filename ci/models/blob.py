@@ -14,6 +14,10 @@ class Blob(models.Model):
 
     key = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     size = models.PositiveBigIntegerField(null=True, blank=True, help_text="Bytes, once committed.")
+    # Kept with each block: to add up tens of thousands of them for each new one takes minutes.
+    put_size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the blocks that are there.")
+    put_count = models.PositiveIntegerField(default=0, help_text="How many blocks there are.")
+    digest = models.CharField(max_length=80, blank=True, help_text="sha256:…, once somebody asked for it.")
     content_type = models.CharField(max_length=255, blank=True)
     content_encoding = models.CharField(max_length=20, blank=True, help_text="As it came; it is handed out with it.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -2,7 +2,7 @@
 
 Rows and files cannot change as one, so files come first and go last: a file without a row is an orphan that a sweep
 removes (ci/storage/blob_orphans.py), a row without a file never happens. Every change of a blob holds the lock of its
-row, the last lock of all: whoever holds it takes no other.
+row, the last lock of all: whoever holds it takes nothing but further blobs', and those in the order of their ids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import BinaryIO, NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Sum
 from django.utils import timezone
 
 from ci.models import Blob, BlobPart
@@ -122,20 +121,22 @@ def _repeated(blob: Blob, block_id: str, size: int) -> BlobPart | None:
 
 
 def _record(blob: Blob, block_id: str, name: str, size: int) -> BlobPart:
-    _lock(blob)
+    locked = _lock(blob)
     if known := _repeated(blob, block_id, size):
         files.delete_after_commit([name])
         return known
-    part = blob.parts.filter(block_id=block_id).first() or BlobPart(blob_id=blob.pk, block_id=block_id)
-    others = blob.parts.exclude(pk=part.pk)
-    if (others.aggregate(sum=Sum("size"))["sum"] or 0) + size > settings.BLOB_BYTES:
+    part = blob.parts.filter(block_id=block_id).first() or BlobPart(blob_id=blob.pk, block_id=block_id, size=0)
+    locked.put_size += size - part.size
+    locked.put_count += part.pk is None
+    if locked.put_size > settings.BLOB_BYTES:
         raise BlobTooLarge("blob", settings.BLOB_BYTES)
-    if part.pk is None and others.count() >= MOST_PARTS:
+    if locked.put_count > MOST_PARTS:
         raise BlobTooLarge("number of blocks", MOST_PARTS)
     if part.file:
         files.delete_after_commit([part.file])
     part.file, part.size, part.created_at = name, size, timezone.now()
     part.save()
+    locked.save(update_fields=["put_size", "put_count"])
     return part
 
 
@@ -183,17 +184,19 @@ def _join(locked: Blob, block_ids: list[str], content_type: str | None) -> Blob:
     parts = {part.block_id: part for part in locked.parts.all()}
     if missing := [block_id for block_id in block_ids if block_id not in parts]:
         raise BlockMissing(missing)
-    if len(set(block_ids)) != len(block_ids):
+    kept = set(block_ids)
+    if len(kept) != len(block_ids):
         raise BlockRepeated
     with connection.cursor() as cursor:
         cursor.execute(_ORDER, {"ids": block_ids, "blob": locked.pk})
-    files.delete_after_commit(part.file for block_id, part in parts.items() if block_id not in set(block_ids))
+    files.delete_after_commit(part.file for block_id, part in parts.items() if block_id not in kept)
     locked.parts.filter(position=None).delete()
-    locked.size = sum(parts[block_id].size for block_id in block_ids)
+    locked.size = locked.put_size = sum(parts[block_id].size for block_id in block_ids)
+    locked.put_count = len(block_ids)
     locked.committed_at = timezone.now()
     if content_type is not None:
         locked.content_type = content_type
-    locked.save(update_fields=["size", "committed_at", "content_type"])
+    locked.save(update_fields=["size", "put_size", "put_count", "committed_at", "content_type"])
     return locked
 
 

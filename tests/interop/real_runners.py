@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.product import children_of, command_of, eventually
+from tests.e2e.product import children_of, command_of
 
 VARIABLES = {"forgejo": "FORGEJO_RUNNER", "gitea": "GITEA_RUNNER"}
 STOP_SECONDS = 120
@@ -21,7 +21,7 @@ _CALL_SECONDS = 120
 # What both read; each skips what only the other one knows.
 _SETTINGS = """
 log:
-  level: debug
+  level: info
 runner:
   file: {folder}/.runner
   capacity: 1
@@ -86,10 +86,9 @@ class RealRunner:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it still runs after {seconds} s\n{self.said()}") from None
 
-    def stop(self) -> int:
-        """Asked to end; a job in hand goes on for a minute."""
+    def ask_to_end(self) -> None:
+        """A job in hand goes on for a minute."""
         self._processes[-1].send_signal(signal.SIGTERM)
-        return self.wait()
 
     def kill(self) -> None:
         """As a power cut does it: the runner, and what runs for its job."""
@@ -103,15 +102,12 @@ class RealRunner:
     def said(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def wait_until_said(self, text: str, *, seconds: float = 60) -> None:
-        eventually(lambda: text in self.said(), seconds=seconds, what=text, otherwise=self.said)
-
     @property
-    def leftovers(self) -> list[Path]:
-        """What jobs have left in the folder for their work."""
-        return sorted((self._folder / "work").iterdir())
+    def version(self) -> str:
+        """As the program says it."""
+        return self._call("--version")
 
-    def _call(self, *words: str) -> None:
+    def _call(self, *words: str) -> str:
         done = subprocess.run(
             self._words(*words),
             cwd=self._folder,
@@ -122,6 +118,7 @@ class RealRunner:
             check=False,
         )
         assert done.returncode == 0, f"{self.kind} {words[0]}:\n{done.stdout}{done.stderr}"
+        return done.stdout
 
     def _words(self, command: str, *words: str) -> Sequence[str]:
         return [self._program, "--config", str(self._config), command, *words]

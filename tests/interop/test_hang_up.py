@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+from django.db import connections
 
 from ci.interop import task_payload
 from ci.interop.runner_service import methods
@@ -62,6 +63,9 @@ def fetch_and_hang_up(world, monkeypatch, *, ephemeral=False, **headers):
     )
     world.run()
     sent = {"content-type": "application/proto", "x-runner-uuid": identity, "x-runner-token": secret, **headers}
+
+    # The threads end with the test, and with them their connections must.
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
 
     async def fetch():
         await Connection(sent).fetch(monkeypatch)

@@ -221,13 +221,17 @@ def test_artifacts_and_caches(project: Project) -> None:
     assert [line.partition(":")[0] for line in loaded] == clients, run.story()
 
 
-def test_a_restart_of_the_server_loses_no_line(project: Project, product: Product, gate: Path) -> None:
+@pytest.mark.parametrize("ends", ["afterwards", "meanwhile"])
+def test_a_restart_of_the_server_loses_no_line_and_no_end(
+    project: Project, product: Product, gate: Path, ends: str
+) -> None:
     run = project.dispatch("stream.yml", gate=str(gate))
     run.wait_for_line("stream", "\nline 200\n")
     assert product.stop() == 0
+    if ends == "meanwhile":
+        gate.touch()
     product.start()
     product.wait_until_printed("Ctrl-C stops it")
-    assert run.state()["state"] == "running"
     gate.touch()
     run.wait()
     assert numbers(lines_of(run, "stream", "Count")) == list(range(1, LINES + 1)), run.story()
@@ -251,6 +255,36 @@ def test_a_killed_runner_loses_its_job_and_takes_the_next_when_it_is_back(
     assert kept == list(range(1, len(kept) + 1)) and 200 <= len(kept) < LINES
     next_one.wait()
     assert numbers(lines_of(next_one, "stream", "Count")) == list(range(1, LINES + 1))
+
+
+def test_a_runner_asked_to_end_finishes_the_job_in_hand(
+    new_project: NewProject, new_runner: NewRunner, gate: Path
+) -> None:
+    project = new_project()
+    runner = registered(new_runner(), project).start()
+    first, second = (project.dispatch("stream.yml", gate=str(gate)) for _ in range(2))
+    first.wait_for_line("stream", "\nline 200\n")
+    runner.ask_to_end()
+    gate.touch()
+    first.wait_for_job("stream", "ended")
+    assert runner.wait() == 0, runner.said()
+    assert numbers(lines_of(first, "stream", "Count")) == list(range(1, LINES + 1))
+    assert second.jobs()["stream"]["state"] == "queued"
+    for run in (first, second):
+        run.cancel()
+
+
+def test_two_runners_share_the_jobs_and_say_what_they_are(new_project: NewProject, new_runner: NewRunner) -> None:
+    project = new_project()
+    runners = [registered(new_runner(), project).start() for _ in range(2)]
+    run = project.dispatch("share.yml").wait()
+    said = [line for job in run.jobs() for line in log_of(run, job) if line.startswith("by ")]
+    assert len(said) == 8 and set(said) == {f"by {runner.name}" for runner in runners}, run.story()
+    known = {found["name"]: found for found in project.owner.call("GET", f"{project.api}/runners")["results"]}
+    for runner in runners:
+        found = known[runner.name]
+        assert (found["labels"], found["online"], found["ephemeral"]) == ([LABEL], True, False)
+        assert found["agent_version"] and found["agent_version"] in runner.version
 
 
 def test_a_runner_for_one_job_takes_one(kind: str, new_project: NewProject, new_runner: NewRunner) -> None:

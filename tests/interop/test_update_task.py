@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ci.interop.runner_service import update_task
 from ci.lifecycle import transitions
 from ci.models import Heartbeat, Job, JobState
 from tests.interop.foreign import (
@@ -178,6 +179,15 @@ def test_an_output_that_cannot_be_kept_does_not_keep_the_job_from_ending(runner,
     assert job_of(task).outputs == {"ok": "x"}
     [annotation] = job_of(task).steps.get(name="Complete job").annotations
     assert "large" in annotation["message"]
+
+
+def test_outputs_are_bounded_in_number_and_together():
+    many = {f"name-{number:03d}": "x" for number in range(101)}
+    kept, left_out = update_task._sorted_out(many)
+    assert (len(kept), left_out) == (100, ["name-100"])
+    large = {f"name-{number:02d}": "x" * 1024 * 1024 for number in range(17)}
+    kept, left_out = update_task._sorted_out(large)
+    assert (len(kept), left_out) == (16, ["name-16"])
 
 
 def test_a_cancel_is_told_until_the_runner_has_ended_its_post_steps(world, runner, task):

@@ -1,5 +1,7 @@
 """Does a commit fix exactly the list it was given, or change nothing?"""
 
+import time
+
 import pytest
 
 from ci.models import Blob, BlobPart
@@ -111,6 +113,16 @@ def test_thousands_of_blocks_are_joined_in_the_order_given(folder):
     backwards = names[::-1]
     assert blobs.commit(blob=blob, block_ids=backwards).size == 2000
     assert list(blob.parts.order_by("position").values_list("block_id", flat=True)) == backwards
+
+
+def test_a_commit_of_as_many_blocks_as_there_may_be_takes_moments(folder):
+    blob = blobs.create()
+    names = [f"{number:05d}" for number in range(blobs.MOST_PARTS)]
+    rows = [BlobPart(blob=blob, block_id=name, size=1, file=f"parts/00/{name}") for name in names]
+    BlobPart.objects.bulk_create(rows)
+    began = time.process_time()
+    assert blobs.commit(blob=blob, block_ids=names[1:]).size == len(names) - 1
+    assert time.process_time() - began < 15, "a set of the names is made once, and not for each of them"
 
 
 def test_parts_named_by_their_offsets_are_joined_without_a_list(folder):

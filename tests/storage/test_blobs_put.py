@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 from django.core.files.storage import default_storage
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from ci.models import BlobPart
@@ -94,6 +95,20 @@ def test_a_blob_over_the_limit_is_refused_and_keeps_what_it_has(folder, settings
     with django_capture_on_commit_callbacks(execute=True):
         put(blob, "a", b"12345")  # what is replaced does not count
     assert stored(folder) == [b"1234", b"12345"]
+
+
+def test_a_block_costs_the_same_however_many_there_are(folder):
+    blob = blobs.create()
+    put(blob, "a", b"123")
+    put(blob, "b", b"45")
+    with CaptureQueriesContext(connection) as asked:
+        put(blob, "b", b"678")
+    assert not [query["sql"] for query in asked if "SUM(" in query["sql"] or "COUNT(" in query["sql"]]
+    blob.refresh_from_db()
+    assert (blob.put_size, blob.put_count) == (6, 2)
+    blobs.commit(blob=blob, block_ids=["a"])
+    blob.refresh_from_db()
+    assert (blob.put_size, blob.put_count) == (3, 1), "what the list left out is gone"
 
 
 def test_a_blob_has_no_more_blocks_than_azures(folder, monkeypatch):

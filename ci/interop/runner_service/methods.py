@@ -18,10 +18,9 @@ from ci.interop.runner_service.update_task import update_task
 _PREFIX = "/api/actions/"
 _SERVICES = ("ping.v1.", "runner.v1.")
 _SMALL = 64 * 1024
-# Room for every output of a job at its own limit of 1 MiB, of which few come near it.
-_LARGE = 16 * 1024 * 1024
-# What a runner has gathered while the server was away must come through at last: as much as a whole log may hold.
-_LARGEST_LOG = 64 * 1024 * 1024
+# What a runner has gathered while the server was away must come through at last: as much as a whole log may hold. A
+# report with large outputs must come through too, or its job would never end; they are sorted out then.
+_LARGE = 64 * 1024 * 1024
 
 METHODS: dict[str, Method[Any]] = {
     "ping.v1.PingService/Ping": Method(ping_pb2.PingRequest, ping, _SMALL),
@@ -32,7 +31,7 @@ METHODS: dict[str, Method[Any]] = {
         runner_pb2.FetchSingleTaskRequest, fetch_single_task, _SMALL, admit
     ),
     "runner.v1.RunnerService/UpdateTask": Method(runner_pb2.UpdateTaskRequest, update_task, _LARGE, admit),
-    "runner.v1.RunnerService/UpdateLog": Method(runner_pb2.UpdateLogRequest, update_log, _LARGEST_LOG, admit),
+    "runner.v1.RunnerService/UpdateLog": Method(runner_pb2.UpdateLogRequest, update_log, _LARGE, admit),
 }
 
 

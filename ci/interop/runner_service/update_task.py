@@ -18,6 +18,9 @@ from ci.models import Job, Runner
 from ci.waiting.process import current
 from ci.workflow.storable import UNSTORABLE
 
+# Characters of all of a job's outputs together.
+MAX_OUTPUTS_SIZE = 16 * 1024 * 1024
+
 
 async def update_task(call: Call, request: pb.UpdateTaskRequest) -> pb.UpdateTaskResponse:
     return await current().beat(_update, caller(call), request)
@@ -54,10 +57,13 @@ def _sorted_out(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """The outputs that can be kept, and the names of the others: a job does not fail to end for one of them."""
     kept: dict[str, str] = {}
     left_out: list[str] = []
+    size = 0
     for name, value in sorted(given.items()):
         fits = len(name) <= MAX_OUTPUT_KEY and len(value) <= MAX_OUTPUT_VALUE
-        if fits and len(kept) < MAX_OUTPUTS and not UNSTORABLE.search(name + value):
+        fits = fits and len(kept) < MAX_OUTPUTS and size + len(value) <= MAX_OUTPUTS_SIZE
+        if fits and not UNSTORABLE.search(name + value):
             kept[name] = value
+            size += len(value)
         else:
             left_out.append(name)
     return kept, left_out
