@@ -36,6 +36,12 @@ class Conflict(LifecycleError):
     code = "conflict"
 
 
+class RunnerOutdated(Conflict):
+    """The forge takes no runner of this version."""
+
+    code = "runner_outdated"
+
+
 class InvalidInput(LifecycleError):
     """`errors` maps a field to what is wrong with it; the field "" stands for all of them together."""
 
