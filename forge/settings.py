@@ -283,6 +283,8 @@ SCALE_QUOTA_SECONDS = env.float("FORGE_SCALE_QUOTA_SECONDS", default=600)
 # More than five failures within the window are trouble: then one launch at a time, and a pause after each failure.
 SCALE_TROUBLE_WINDOW_SECONDS = env.float("FORGE_SCALE_TROUBLE_WINDOW_SECONDS", default=600)
 SCALE_TROUBLE_PAUSE_SECONDS = env.float("FORGE_SCALE_TROUBLE_PAUSE_SECONDS", default=80)
+# A runner of a set whose version is older parks its set, as one that ends with exit code 7; empty: all may work.
+OLDEST_RUNNER = env.str("FORGE_OLDEST_RUNNER", default="")
 # What runner processes on other machines call; those of this machine may have a nearer address.
 SCALE_URL = env.str("FORGE_SCALE_URL", default="") or SERVER_URL
 SCALE_LOCAL_URL = env.str("FORGE_SCALE_LOCAL_URL", default="") or SCALE_URL

@@ -38,7 +38,10 @@ _ERRORS = {
     ),
     403: (_PLAIN, "`not_allowed`: the caller may see this but not do it."),
     404: (_PLAIN, "`not_found`: there is no such thing, or the caller may not know of it."),
-    409: (_CONFLICT, "`job_ended`, `log_offset`, or `conflict`: the state does not allow it, `detail` says why."),
+    409: (
+        _CONFLICT,
+        "`job_ended`, `log_offset`, `runner_outdated`, or `conflict`: the state does not allow it, `detail` says why.",
+    ),
     410: (_PLAIN, "`expired`: it was kept until its time was over."),
     413: (_TOO_LARGE, "`too_large`: the body; or `log_limit`: the log is full or closed."),
     415: (_PLAIN, "`unsupported_media_type`: the body must be `application/json`."),

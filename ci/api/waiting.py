@@ -14,6 +14,8 @@ from ci.api.asgi_call import Call, ClientGone, Receive, Send
 from ci.api.runner import calls
 from ci.api.runner.serializers import FetchRequest, HeartbeatRequest
 from ci.lifecycle import payload
+from ci.lifecycle.runner_versions import refuse_outdated
+from ci.models import Runner
 from ci.waiting.polling import next_job
 from ci.waiting.process import Process, current
 
@@ -49,8 +51,14 @@ def _checked(shape: type[Serializer[Any]], body: dict[str, Any]) -> dict[str, An
     return serializer.validated_data
 
 
+def _let_in(authorization: str) -> Runner:
+    runner = authentication.runner(authorization)
+    refuse_outdated(runner)
+    return runner
+
+
 async def _fetch(call: Call, process: Process) -> None:
-    runner = await process.poll(authentication.runner, call.authorization)
+    runner = await process.poll(_let_in, call.authorization)
     given = _checked(FetchRequest, await call.body())
     # Spread, or all runners that a restart made poll together would do so for ever.
     seconds = given["wait"] * random.uniform(0.5, 1.0)

@@ -48,6 +48,12 @@ class AlreadyExists(Conflict):
     code = "already_exists"
 
 
+class RunnerOutdated(Conflict):
+    """The forge takes no runner of this version."""
+
+    code = "runner_outdated"
+
+
 class InvalidInput(LifecycleError):
     """`errors` maps a field to what is wrong with it; the field "" stands for all of them together."""
 

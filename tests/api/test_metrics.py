@@ -85,6 +85,7 @@ def work(world: World, assigned: Assigned, conclusion: str = "success", *, waite
 
 
 def test_the_gauges_are_what_the_rows_say(world, scrape):
+    """Row 46."""
     world.make_set(minimum=1, maximum=3)
     world.queue(5)
     world.scale()
@@ -160,6 +161,7 @@ def test_a_set_that_has_done_nothing_has_counters_of_zero(world, scrape):
 
 
 def test_counters_and_histograms_are_what_the_jobs_did(world, scrape):
+    """Row 46."""
     world.make_set()
     world.queue(3)
     world.scale()
@@ -269,6 +271,7 @@ def _measure(count: int, *, repository: str = "", of: RunnerSet) -> None:
 
 
 def test_a_thousand_jobs_are_as_many_series_and_queries_as_one(world, scrape):
+    """Row 47."""
     pool = world.make_set()
     _measure(1, of=pool)
     with CaptureQueriesContext(connection) as few:
@@ -285,6 +288,7 @@ def test_a_thousand_jobs_are_as_many_series_and_queries_as_one(world, scrape):
 
 
 def test_sets_beyond_the_limit_have_no_series_and_are_counted(world, scrape, settings):
+    """Row 47."""
     settings.METRICS_SETS = 2
     for name in ("first", "second", "third"):
         world.make_set(name=name)
@@ -303,6 +307,7 @@ def test_sets_of_one_name_in_several_scopes_are_told_apart(world, scrape):
 
 
 def test_repositories_are_told_apart_only_on_demand_and_up_to_a_limit(world, scrape, settings):
+    """Row 47."""
     world.make_set(maximum=20)
     settings.METRICS_REPOSITORIES = 2
     for name in ("widgets", "gears", "cogs", "nuts"):
@@ -319,6 +324,7 @@ def test_repositories_are_told_apart_only_on_demand_and_up_to_a_limit(world, scr
 
 
 def test_prometheus_may_ask_for_the_newer_format(world, token):
+    """Row 46."""
     world.make_set()
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/openmetrics-text; version=1.0.0"}
     answer = Client().get("/metrics", headers=headers)

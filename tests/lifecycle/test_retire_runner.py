@@ -13,6 +13,7 @@ def retire(runner: Runner, version: int | None = None) -> bool:
 
 
 def test_an_idle_one_has_ended_with_the_reason_and_gets_no_job(playground: Playground) -> None:
+    """TestRunnerFinalizerHandlesServiceRemovalResponses: removed."""
     runner = playground.runner(ephemeral=True)
     version = Runner.objects.get(pk=runner.pk).version
     assert retire(runner)
@@ -28,6 +29,7 @@ def test_an_idle_one_has_ended_with_the_reason_and_gets_no_job(playground: Playg
 
 @pytest.mark.parametrize("acknowledged", [False, True])
 def test_one_with_a_job_stays(playground: Playground, acknowledged: bool) -> None:
+    """TestRunnerFinalizerHandlesServiceRemovalResponses: busy."""
     playground.run()
     runner = playground.runner(ephemeral=True)
     assigned = playground.assigned(runner)
@@ -47,6 +49,7 @@ def test_one_whose_job_vanished_may_go(playground: Playground) -> None:
 
 
 def test_one_that_has_ended_stays_as_it_ended(playground: Playground) -> None:
+    """TestRunnerFinalizerHandlesServiceRemovalResponses: runner not found."""
     playground.run()
     runner = playground.runner(ephemeral=True)
     playground.assigned(runner).begin().complete()
@@ -63,6 +66,7 @@ def test_one_for_many_jobs_stays(playground: Playground) -> None:
 
 
 def test_what_was_decided_on_an_older_version_changes_nothing(playground: Playground) -> None:
+    """TestRunnerFinalizerHandlesServiceRemovalResponses: API error."""
     runner = playground.runner(ephemeral=True)
     version = Runner.objects.get(pk=runner.pk).version
     playground.run()
@@ -75,6 +79,7 @@ def test_what_was_decided_on_an_older_version_changes_nothing(playground: Playgr
 
 
 def test_a_removed_one_is_not_found(playground: Playground) -> None:
+    """TestRunnerFinalizerHandlesServiceRemovalResponses: not found."""
     runner = playground.runner(ephemeral=True)
     Runner.objects.filter(pk=runner.pk).delete()
     with pytest.raises(NotFound):

@@ -21,6 +21,7 @@ from ci.lifecycle.errors import LifecycleError
 from ci.lifecycle.fetch import fetch_job
 from ci.models import (
     ACTIVE_STATES,
+    TERMINAL_PHASES,
     ConcurrencyGroup,
     Event,
     Heartbeat,
@@ -124,6 +125,7 @@ class World:
         self.lines: dict[int, list[str]] = {}
         self.jobs_of_runner: dict[int, set[int]] = {}
         self.run_ends: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self.runner_ends: dict[int, tuple[Any, ...]] = {}
         self.launcher = FakeLauncher()
         self.seconds = count(1000)
         # Runs up to this id are not looked at any more: a test with many runs says when it is done with them.
@@ -253,6 +255,11 @@ class World:
         for run in self.runs.filter(state=RunState.ENDED):
             end = (run.conclusion, run.ended_at)
             assert self.run_ends.setdefault((run.pk, run.attempt), end) == end, f"the end of {run} changed"
+        for runner in Runner.objects.filter(phase__in=TERMINAL_PHASES):
+            end = (runner.phase, runner.reason, runner.used_job_id)
+            assert self.runner_ends.setdefault(runner.pk, end) == end, f"the end of {runner} changed"
+        alive_again = Runner.objects.filter(pk__in=self.runner_ends).exclude(phase__in=TERMINAL_PHASES)
+        assert not alive_again.exists(), "an ended runner came back to life"
 
     def _check_single_use(self) -> None:
         for runner in Runner.objects.filter(ephemeral=True):

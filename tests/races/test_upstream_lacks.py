@@ -70,6 +70,7 @@ def test_the_start_of_another_job_at_the_same_time_does_not_overwrite_the_first(
 
 @pytest.mark.parametrize("ephemeral", [False, True])
 def test_a_start_that_arrives_after_the_end_changes_nothing(committing_playground: Playground, ephemeral: bool) -> None:
+    """Row 45: started after completed."""
     committing_playground.run()
     runner = committing_playground.runner(ephemeral=ephemeral)
     assigned = committing_playground.assigned(runner)

@@ -271,7 +271,7 @@ def test_one_that_asks_for_no_job_any_more_is_lost(world: World) -> None:
 
 
 def test_each_attempt_has_a_credential_of_its_own(world: World) -> None:
-    """Row 26. (Re-create pod on failure and no job assigned.)"""
+    """Rows 26 and 43. (Re-create pod on failure and no job assigned.) None is renewed: it ends with its attempt."""
     world.make_set(minimum=1)
     world.scale()
     (runner,) = world.runners

@@ -12,7 +12,8 @@ from tests.scaling.world import World
 
 
 def test_a_clean_end_after_the_job_needs_nothing_more(world: World) -> None:
-    """Row 24. (Treat pod failed with runner container exit 0 as success with job id.)"""
+    """Row 24. (Treat pod failed with runner container exit 0 as success with job id; delete EphemeralRunner when pod
+    exits successfully; TestRunnerSelfDeregistered.)"""
     world.make_set()
     world.queue(1)
     world.scale()

@@ -296,6 +296,7 @@ def test_a_set_that_is_gone_is_not_found(world: World) -> None:
 
 
 def test_a_look_does_not_change_the_version_that_a_form_was_opened_on(world: World) -> None:
+    """TestPatchFinishedRunnerCleanupPatchIDStatusUsesOptimisticLock: numbers are written under the set's lock."""
     version = world.make_set(minimum=2).version
     assert world.scale().version == version
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import count
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from pytest_django.fixtures import Settings
 
 from ci.lifecycle import transitions
@@ -70,7 +70,7 @@ def run(world: World) -> Iterator[Callable[[], Scaler]]:
 
 
 def test_one_leads_and_another_takes_over(world: World, run: Callable[[], Scaler]) -> None:
-    """Row 42. The lock goes with its session, so nobody waits for a lease to run out; who has it can be seen."""
+    """Row 42. Who has the lock can be seen. That nobody else leads meanwhile: tests/lifecycle/test_lead.py."""
     world.make_set(minimum=1)
     first = run()
     eventually(lambda: len(world.launcher.running) == 1, "the first scales")
@@ -139,7 +139,7 @@ def test_a_launcher_that_hangs_holds_up_no_other_set(world: World, run: Callable
 def test_a_stop_that_hangs_holds_up_nothing_of_its_set(
     world: World, run: Callable[[], Scaler], settings: Settings
 ) -> None:
-    """Row 35. stop() hangs, row reaped."""
+    """Row 35. stop() hangs, row reaped. (TestRunnerUnregistrationQueuePushIsIndependentOfTheService.)"""
     settings.SCALE_CLEANUP_SECONDS = 1
     world.make_set(minimum=1, maximum=1)
     release = threading.Event()
@@ -196,6 +196,20 @@ def test_a_set_that_cannot_be_scaled_keeps_no_other_waiting(world: World, monkey
     assert Runner.objects.filter(runner_set=sets[1]).count() == 1
 
 
+def test_a_database_that_is_away_is_told_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TestScaleUpServicedByFinishedRunnerCleanup: fails loudly when it cannot read past the cache (there is none)."""
+    world.make_set(minimum=1)
+
+    def away(**_: object) -> transitions.Scaled:
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(transitions, "scale_set", away)
+    world.scaler.wake_all()
+    with pytest.raises(OperationalError):
+        world.scaler.step()
+    assert not Runner.objects.exists()
+
+
 def test_a_job_that_was_cancelled_before_a_runner_came_makes_none(world: World) -> None:
     """Row 38. Cancelled while queued, while assigned and while running; each time the set follows."""
     world.make_set()
@@ -233,6 +247,7 @@ def test_a_poll_of_a_sets_runner_is_repeated_until_it_is_acknowledged(world: Wor
 
 
 def test_workers_make_few_calls_of_a_lane_at_once_and_each_once() -> None:
+    """TestRunnerUnregistrationQueueDeduplicates, TestRunnerUnregistrationQueueDoesNotParkBehindDelayedWork."""
     workers, going, release = Workers(), [], threading.Event()
 
     def call(number: int) -> None:

@@ -146,6 +146,7 @@ def test_a_busy_runner_whose_process_and_engine_are_dead_is_gone_in_time(world: 
 
 
 def test_a_stop_that_fails_is_tried_again(world: World) -> None:
+    """TestRunnerUnregistrationQueueRetriesWhileTheJobIsStillRunning: none has a job, it was retired first."""
     world.launcher.away = True
     world.make_set(minimum=1)
     world.launcher.away = False

@@ -9,12 +9,14 @@ from django.utils import timezone
 from ci.api.runner.serializers import HeartbeatResponse
 from ci.lifecycle import fetch as lifecycle_fetch
 from ci.lifecycle import transitions
+from ci.lifecycle.runner_versions import refuse_outdated
 from ci.models import Runner
 
 
 def fetch(*, runner: Runner, poll_id: str) -> dict[str, Any] | None:
     """The job's payload, None when no job fits now. `runner`: as it was when the call was let in, which may be some
-    time ago. Raises Unauthenticated."""
+    time ago. Raises Unauthenticated, RunnerOutdated."""
+    refuse_outdated(runner)
     return lifecycle_fetch.fetch_job(runner_id=runner.pk, token_hash=runner.token_hash, poll_id=poll_id)
 
 

@@ -52,7 +52,7 @@ class FetchView(UncachedView):
         responses={
             200: FetchResponse,
             204: OpenApiResponse(description="No job now: fetch again."),
-            **errors(*BODY, 401),
+            **errors(*BODY, 401, 409),
         },
     )
     def post(self, request: Request) -> Response:

@@ -11,6 +11,7 @@ from ci.api.documentation import BODY, NOTHING, errors
 from ci.api.runner.serializers import RegisteredRunner, RegisterRequest, RunnerSelf, RunnerUpdate
 from ci.api.uncached import UncachedView
 from ci.lifecycle import registration
+from ci.lifecycle.runner_versions import refuse_outdated
 
 
 class RunnersView(UncachedView):
@@ -56,7 +57,8 @@ class SelfView(UncachedView):
     @extend_schema(
         operation_id="update_runner_self",
         summary="Change the calling runner",
-        description="What is left out stays as it is.",
+        description="What is left out stays as it is. A set's runner whose version is not taken here any more is told "
+        "so by a conflict with the code `runner_outdated`, and its set is parked.",
         tags=["runner API"],
         request=RunnerUpdate,
         responses={200: RunnerSelf, **errors(*BODY, 401, 409)},
@@ -68,6 +70,7 @@ class SelfView(UncachedView):
         if "version" in given:
             given["agent_version"] = given.pop("version")
         runner = registration.update_runner(runner_id=proof(request).pk, **given)
+        refuse_outdated(runner)
         return Response(RunnerSelf(runner).data)
 
     @extend_schema(

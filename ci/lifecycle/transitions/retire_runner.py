@@ -14,8 +14,15 @@ from ci.models import ACTIVE_STATES, Job, Runner, RunnerPhase
 
 
 @guarded
-def retire_runner(*, runner_id: int, reason: str, version: int | None = None, actor: Any = None) -> bool:
-    """End a single-use runner that has no job, so that its process may be stopped; it gets none from now on.
+def retire_runner(
+    *,
+    runner_id: int,
+    reason: str,
+    version: int | None = None,
+    actor: Any = None,
+    phase: RunnerPhase = RunnerPhase.SUCCEEDED,
+) -> bool:
+    """End a single-use runner that has no job as `phase`, so that its process may be stopped; it gets none from now on.
 
     `version`: of the row that this was decided on, None for whatever it is now. False, and nothing changed, where the
     runner has a job, has ended already, or is one for many jobs. Raises NotFound, Conflict.
@@ -26,7 +33,7 @@ def retire_runner(*, runner_id: int, reason: str, version: int | None = None, ac
     if not runner.ephemeral or runner.is_done or _has_a_job(runner):
         return False
     before = runner.phase
-    ending = {"phase": RunnerPhase.SUCCEEDED, "ready": False, "ended_at": timezone.now(), "reason": reason[:500]}
+    ending = {"phase": phase, "ready": False, "ended_at": timezone.now(), "reason": reason[:500]}
     write(runner, **ending, **leaving(runner))
     events.wake_set(runner.runner_set_id)
     events.record("runner_retired", runner=runner, from_state=before, to_state=runner.phase, actor=actor, detail=reason)

@@ -35,6 +35,7 @@ def _person(scope, alice, operator):
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_set_is_made_listed_shown_changed_and_deleted(repository, alice, operator, playground, scope):
+    """Should create/add all required resources for a new EphemeralRunnerSet: one row, and no finalizer."""
     person, base = _person(scope, alice, operator), f"{scope}/runner-sets"
     made = person.post(base, NEW)
     assert made.status_code == 201
@@ -194,6 +195,7 @@ def test_only_administrators_of_the_instance_may_write_privileged_templates(alic
 
 
 def test_it_says_how_many_runners_do_what(world, pool, operator):
+    """Row 31. (Should update status on Ephemeral Runner state changes.)"""
     world.queue(3)
     world.scale()
     (assigned, *_) = world.poll_all()

@@ -157,7 +157,7 @@ def until_ended(launcher: Launcher, handle: str) -> Process | None:
 
 
 class LauncherContract:
-    """Subclass as Test…, and give it a fixture `bench`."""
+    """Row 50. Subclass as Test…, and give it a fixture `bench`."""
 
     @pytest.fixture
     def bench(self) -> Iterator[Bench]:
@@ -353,6 +353,7 @@ class LauncherContract:
     def test_a_stop_never_touches_another_process_under_the_same_number_or_name(
         self, bench: Bench, launcher: Launcher
     ) -> None:
+        """Row 36."""
         handle = launcher.start(launch(bench.template(Work.LONG)))
         until_state(launcher, handle, "running")
         other_lives = bench.replace(handle)

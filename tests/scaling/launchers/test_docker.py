@@ -22,6 +22,8 @@ REAL = {
 
 
 class TestFakedEngine(LauncherContract):
+    """Row 50."""
+
     @pytest.fixture
     def bench(self, containers: ContainerBench) -> Bench:
         return containers

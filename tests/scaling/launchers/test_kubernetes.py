@@ -17,6 +17,8 @@ from tests.scaling.launchers.pods import PodBench
 
 
 class TestFakedCluster(LauncherContract):
+    """Row 50."""
+
     @pytest.fixture
     def bench(self, pods: PodBench) -> Bench:
         return pods

@@ -38,6 +38,7 @@ def _create(cluster: Kubernetes, body: dict[str, Any]) -> str:
 
 
 def test_the_pod_comes_first_and_then_its_secret_which_goes_with_it(cluster: Kubernetes, pods: PodBench) -> None:
+    """It should create/add all required resources for EphemeralRunner; clean up resources when deleted."""
     launcher = pods.launcher()
     handle = launcher.start(launch(pods.template(Work.LONG)))
     made = [(method, path.rsplit("/", 1)[1]) for method, path, _, _ in cluster.calls if method == "POST"]
@@ -111,6 +112,7 @@ def test_a_connection_lost_before_the_secret_leaves_no_pod(cluster: Kubernetes, 
 
 
 def test_a_secret_of_an_earlier_pod_of_that_name_is_not_taken_for_its_own(cluster: Kubernetes, pods: PodBench) -> None:
+    """TestReconcileRejectsMalformedJITSecretBeforeCreatingPod: no secret is read back, whatever is in it."""
     wanted = launch(pods.template(Work.LONG))
     name = marks.name(wanted.identity, installation=INSTALLATION)
     body = kubernetes_template.secret(wanted, name=name, uid="unused")

@@ -51,6 +51,8 @@ def bench(tmp_path: Path) -> Iterator[LocalBench]:
 
 
 class TestLocal(LauncherContract):
+    """Row 50."""
+
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Iterator[Bench]:
         bench = LocalBench(tmp_path / "launches")

@@ -29,12 +29,15 @@ def main() -> int:
         tell(work, [os.getpid(), *(far_child(keep_mark=True), far_child(keep_mark=False))])
         time.sleep(600)
     if words[0] == "count":  # tells at SIGUSR2 how often it was asked to end
-        asked: list[int] = []
-        signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
-        signal.signal(signal.SIGUSR2, lambda *_: print(f"asked {len(asked)} times", flush=True))
+        asked, awaited = 0, {signal.SIGTERM, signal.SIGUSR2}
+        # Kept until they are asked for: one that came just before a pause would not end it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         tell(work, [os.getpid()])
         while True:
-            signal.pause()
+            if signal.sigwait(awaited) == signal.SIGTERM:
+                asked += 1
+            else:
+                print(f"asked {asked} times", flush=True)
     if words[0] == "leave":  # a child in the background outlives it
         tell(work.parent.parent / "left", [far_child(keep_mark=False)])
         return 0
