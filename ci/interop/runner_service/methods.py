@@ -23,6 +23,8 @@ _SMALL = 64 * 1024
 # What a runner has gathered while the server was away must come through at last: as much as a whole log may hold. A
 # report with large outputs must come through too, or its job would never end; they are sorted out then.
 _LARGE = 64 * 1024 * 1024
+# Of one message. Whatever the limit of a log is: one that goes over it ends its job for that, and is not refused.
+_MOST_LINES = 2_000_000
 # The field of a report that holds its steps.
 _STATE = runner_pb2.UpdateTaskRequest.STATE_FIELD_NUMBER
 
@@ -38,7 +40,11 @@ METHODS: dict[str, Method[Any]] = {
         runner_pb2.UpdateTaskRequest, update_task, _LARGE, admit, within=_STATE
     ),
     "runner.v1.RunnerService/UpdateLog": Method(
-        runner_pb2.UpdateLogRequest, update_log, _LARGE, admit, most_fields=settings.LOG_LIMIT_LINES + 3
+        runner_pb2.UpdateLogRequest,
+        update_log,
+        _LARGE,
+        admit,
+        most_fields=max(_MOST_LINES, settings.LOG_LIMIT_LINES) + 3,
     ),
 }
 
