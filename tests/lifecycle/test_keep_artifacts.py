@@ -200,9 +200,11 @@ def test_what_has_expired_is_not_handed_out(playground):
     Artifact.objects.update(expires_at=timezone.now())
     made.refresh_from_db()
     folder.refresh_from_db()
-    for hand_out in (lambda: address(made), lambda: folder_zip(folder)):
+    for expired in (made, folder):
         with pytest.raises(Expired):
-            hand_out()
+            address(expired)
+    with pytest.raises(NotFound):
+        folder_zip(folder.pk)
 
 
 def test_deleting_a_folder_leaves_its_bytes_to_the_sweep(playground):
