@@ -18,7 +18,7 @@ from ci.lifecycle.runtime_tokens import lock_caller
 from ci.lifecycle.storage_policies import artifact_days
 from ci.lifecycle.transitions.guard import guarded, lock_run
 from ci.models import ACTIVE_STATES, Artifact, Job, Run
-from ci.storage import blobs
+from ci.storage import blob_digests, blobs
 from forge.models import Repository
 
 ZIP = "application/zip"
@@ -79,8 +79,8 @@ def create_artifact(
 def finalize_artifact(*, job: Job, name: str, size: int, digest: str = "") -> Artifact:
     """Make visible what was uploaded; a repeat changes nothing. `digest`, "sha256:…", is compared with the bytes.
 
-    Raises NotFound, Conflict (not uploaded, or finalized as something else), InvalidInput (size or digest differ), and
-    what `lock_caller` does.
+    Raises NotFound, Conflict (not uploaded, or finalized as something else), InvalidInput (size or digest differ),
+    DigestBusy, BlobMissing, BlobLost, and what `lock_caller` does.
     """
     if digest and not _DIGEST.fullmatch(digest):
         raise InvalidInput({"hash": "It must be sha256: and 64 hexadecimal digits in lower case."})
@@ -91,7 +91,7 @@ def finalize_artifact(*, job: Job, name: str, size: int, digest: str = "") -> Ar
     if size != blob.size:
         raise InvalidInput({"size": f"The upload has {blob.size} bytes, and not {size}."})
     # Read before any lock: of a large one this takes a while, and a committed blob does not change any more.
-    found = artifact.digest or blobs.digest(blob)
+    found = artifact.digest or blob_digests.digest(blob)
     if digest and digest != found:
         raise InvalidInput({"hash": f"The bytes that arrived have {found}: upload the artifact again."})
     return _finish(job=job, artifact_id=artifact.pk, blob_id=blob.pk, size=blob.size, digest=found)
