@@ -21,6 +21,7 @@ from django.db import InterfaceError, OperationalError
 from ci.interop import bodies, downloads, uploads
 from ci.interop.blob_answers import Answer, Refused, Send
 from ci.interop.block_lists import BadBlockList
+from ci.lifecycle.artifact_quota import QuotaExceeded
 from ci.lifecycle.errors import NotFound
 from ci.storage import blobs, signed_urls
 
@@ -121,6 +122,8 @@ def _refusal(error: Exception) -> Refused:
             return Refused(error.status, "InvalidHeaderValue", str(error))
         case BadBlockList():
             return Refused(400, "InvalidXmlDocument", str(error))
+        case QuotaExceeded():
+            return Refused(413, "RequestBodyTooLarge", error.detail)
         case NotFound():
             return Refused(404, "BlobNotFound", error.detail)
         case blobs.BlobMissing():

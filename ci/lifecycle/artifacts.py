@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.artifact_names import check_name
+from ci.lifecycle.artifact_quota import check_quota
 from ci.lifecycle.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from ci.lifecycle.runtime_tokens import lock_caller
 from ci.lifecycle.storage_policies import artifact_days
@@ -164,12 +165,13 @@ def no_artifact() -> NotFound:
 def make_room(job: Job, name: str) -> None:
     """Within a transaction, under the lock of the run: for an artifact of this name, which nothing may stand for yet.
 
-    Raises AlreadyExists, Conflict.
+    Raises AlreadyExists, Conflict, QuotaExceeded.
     """
     if Artifact.objects.filter(job=job).exclude(name=name).count() >= MAX_PER_JOB:
         raise Conflict(f"A job may have {MAX_PER_JOB} artifacts: put several files into one.")
     known = Artifact.objects.select_related("job").filter(run=job.run, attempt=job.attempt, name=name).first()
     if known is None:
+        check_quota(job.run.repository, adding=1)
         return
     if known.finalized_at is not None:
         raise AlreadyExists(
@@ -178,6 +180,7 @@ def make_room(job: Job, name: str) -> None:
     if known.job is not None and known.job_id != job.pk and known.job.state in ACTIVE_STATES:
         raise AlreadyExists(f"The job {known.job.name} is uploading an artifact with the name {name}.")
     drop(known.pk)
+    check_quota(job.run.repository, adding=1)
 
 
 def _uploaded_by(job: Job, name: str) -> Artifact:

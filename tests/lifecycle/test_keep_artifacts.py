@@ -83,10 +83,11 @@ def test_a_folder_has_only_so_many_files(playground, monkeypatch):
 
 def test_a_folder_has_only_so_many_bytes(playground, settings):
     job = on(playground)
-    settings.BLOB_BYTES = 3
-    folder = keep_folder(job, "folder", a=b"12", b=b"34")
-    with pytest.raises(Conflict, match="at most 3 bytes"):
-        put(job, folder, "c", b"5")
+    settings.BLOB_BYTES = 4
+    folder = keep_folder(job, "folder", a=b"12")
+    with pytest.raises(Conflict, match="at most 4 bytes"):
+        put(job, folder, "c", b"345")
+    put(job, folder, "b", b"34")
 
 
 def test_a_person_deletes_it_with_its_bytes(playground):
