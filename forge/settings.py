@@ -164,6 +164,8 @@ BLOB_PART_BYTES = env.int("FORGE_BLOB_PART_BYTES", default=256 * 1024**2)
 BLOB_BYTES = env.int("FORGE_ARTIFACT_BYTES", default=10 * 1024**3)
 # So many uploads, and so many downloads, at once in each server process.
 BLOB_TRANSFERS = env.int("FORGE_BLOB_TRANSFERS", default=128)
+# What the artifacts of one repository may take together, in bytes.
+ARTIFACT_QUOTA_BYTES = env.int("FORGE_ARTIFACT_QUOTA_BYTES", default=50 * 1024**3)
 # How long artifacts are kept where neither their repository nor, up to that, their workflow says so.
 ARTIFACT_DAYS = env.int("FORGE_ARTIFACT_DAYS", default=90)
 # What the caches of one repository may take together, in bytes, where it has no quota of its own; and how long a cache

@@ -21,16 +21,19 @@ from django.db import InterfaceError, OperationalError
 from ci.interop import bodies, downloads, uploads
 from ci.interop.blob_answers import Answer, Refused, Send
 from ci.interop.block_lists import BadBlockList
+from ci.lifecycle.artifact_quota import QuotaExceeded
+from ci.lifecycle.errors import NotFound
 from ci.storage import blobs, signed_urls
 
 _log = logging.getLogger(__name__)
 _ADDRESS = re.compile(
-    signed_urls.PREFIX + r"(?P<purpose>upload|download)/"
-    r"(?P<key>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:/(?P<filename>.+))?",
+    signed_urls.PREFIX + r"(?:(?P<purpose>upload|download)/"
+    r"(?P<key>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|(?P<folder>folder)/(?P<id>[0-9]{1,18}))"
+    r"(?:/(?P<filename>.+))?",
     re.DOTALL,
 )
 _QUEUE_SECONDS = 30.0
-_METHODS = {"upload": ("PUT",), "download": ("GET", "HEAD")}
+_METHODS = {"upload": ("PUT",), "download": ("GET", "HEAD"), "folder": ("GET", "HEAD")}
 # By purpose: slow downloads do not keep uploads out.
 _places = {purpose: asyncio.Semaphore(settings.BLOB_TRANSFERS) for purpose in _METHODS}
 
@@ -58,24 +61,28 @@ async def _serve(scope: dict[str, Any], receive: bodies.Receive, answer: Answer)
     found = _ADDRESS.fullmatch(scope["path"])
     if found is None:
         raise Refused(404, "ResourceNotFound", "There is nothing at this address.")
-    purpose, key = found["purpose"], UUID(found["key"])
+    purpose, filename = found["purpose"] or found["folder"], found["filename"] or ""
     query = _query(scope)
-    expires, signature = query.get("se", ""), query.get("sig", "")
+    proof = {"expires": query.get("se", ""), "signature": query.get("sig", "")}
     if purpose == "upload":
-        signed_urls.check_upload(key=key, expires=expires, signature=signature)
+        signed_urls.check_upload(key=UUID(found["key"]), **proof)
+    elif purpose == "download":
+        signed_urls.check_download(key=UUID(found["key"]), filename=filename, **proof)
     else:
-        filename = found["filename"] or ""
-        signed_urls.check_download(key=key, filename=filename, expires=expires, signature=signature)
+        signed_urls.check_folder(artifact_id=int(found["id"]), filename=filename, **proof)
     if scope["method"] not in _METHODS[purpose]:
         allowed = ", ".join(_METHODS[purpose])
         raise Refused(405, "UnsupportedHttpVerb", f"Use {allowed}.", allow=allowed)
     headers = bodies.headers_of(scope)
+    bodiless = scope["method"] == "HEAD"
     async with _place(purpose):
         if purpose == "upload":
-            await uploads.put(key, query, headers, receive)
+            await uploads.put(UUID(found["key"]), query, headers, receive)
             await answer.created()
+        elif purpose == "download":
+            await downloads.get(UUID(found["key"]), filename, headers, answer, bodiless=bodiless)
         else:
-            await downloads.get(key, filename, headers, answer, bodiless=scope["method"] == "HEAD")
+            await downloads.get_folder(int(found["id"]), filename, answer, bodiless=bodiless)
 
 
 def _query(scope: dict[str, Any]) -> dict[str, str]:
@@ -115,6 +122,10 @@ def _refusal(error: Exception) -> Refused:
             return Refused(error.status, "InvalidHeaderValue", str(error))
         case BadBlockList():
             return Refused(400, "InvalidXmlDocument", str(error))
+        case QuotaExceeded():
+            return Refused(413, "RequestBodyTooLarge", error.detail)
+        case NotFound():
+            return Refused(404, "BlobNotFound", error.detail)
         case blobs.BlobMissing():
             return Refused(404, "BlobNotFound", str(error))
         case blobs.BlobCommitted():

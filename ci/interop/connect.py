@@ -16,8 +16,9 @@ from typing import Any, Generic, TypeVar
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 
-from ci.interop.connect_bodies import Receive, Send, read
+from ci.interop.connect_bodies import Receive, Send, Turn, read
 from ci.interop.connect_errors import ConnectError, described
+from ci.interop.wire import has_more_fields
 from ci.models import Runner
 from ci.waiting.hang_up import HangUp
 from forge.git.bodies import ClientGone
@@ -29,6 +30,8 @@ PROTO, JSON = "application/proto", "application/json"
 _WORTH_PACKING = 1024
 # From this size on, packing and parsing would hold up everybody else's calls.
 _LARGE = 128 * 1024
+# No runner sends JSON, and it is read many times more slowly.
+_LARGEST_JSON = 512 * 1024
 
 Request = TypeVar("Request", bound=Message)
 
@@ -44,6 +47,7 @@ class Call:
         self._send = send
         self._hang_up: HangUp | None = None
         self._answered = False
+        self._turn = Turn()
         self.began = asyncio.get_running_loop().time()
         self.runner: Runner | None = None  # None where no runner needs to prove itself
         self.answer_headers: dict[str, str] = {}
@@ -79,13 +83,14 @@ class Call:
             raise ConnectError("unknown", text, status=415, headers={"accept-post": f"{JSON}, {PROTO}"})
         return kind
 
-    async def message(self, kind: type[Request], *, codec: str, largest: int) -> Request:
+    async def message(self, method: Method[Request], *, codec: str) -> Request:
         """The message sent. Raises ConnectError, ClientGone."""
-        raw = await read(self._receive, encoding=self.header("content-encoding"), largest=largest)
+        largest = min(method.largest, _LARGEST_JSON) if codec == JSON else method.largest
+        raw = await read(self._receive, encoding=self.header("content-encoding"), largest=largest, turn=self._turn)
         self._hang_up = HangUp(self._receive)
         if len(raw) < _LARGE:
-            return _parsed(kind, raw, codec)
-        return await asyncio.to_thread(_parsed, kind, raw, codec)
+            return _parsed(method, raw, codec)
+        return await asyncio.to_thread(_parsed, method, raw, codec)
 
     async def answer(self, message: Message, *, codec: str) -> None:
         accepted = {part.partition(";")[0].strip() for part in self.header("accept-encoding").lower().split(",")}
@@ -114,6 +119,7 @@ class Call:
         await self._send({"type": "http.response.body", "body": content})
 
     def close(self) -> None:
+        self._turn.end()
         if self._hang_up is not None:
             self._hang_up.close()
 
@@ -123,12 +129,17 @@ Handler = Callable[[Call, Any], Awaitable[Message]]
 
 @dataclass(frozen=True)
 class Method(Generic[Request]):
-    """`admit`: checked before the message is read, by the headers alone; raises what the handler may raise."""
+    """`admit`: checked before the message is read, by the headers alone; raises what the handler may raise.
+
+    `most_fields`: of the message, and of what its field `within` holds.
+    """
 
     request: type[Request]
     handler: Handler
     largest: int
     admit: Callable[[Call], Awaitable[None]] | None = None
+    most_fields: int = 50_000
+    within: int = 0
 
 
 async def serve(
@@ -159,12 +170,16 @@ async def _serve(methods: Mapping[str, Method[Any]], procedure: str, http_method
     codec = call.codec()
     if method.admit is not None:
         await method.admit(call)
-    request = await call.message(method.request, codec=codec, largest=method.largest)
+    request = await call.message(method, codec=codec)
     await call.answer(await method.handler(call, request), codec=codec)
 
 
-def _parsed(kind: type[Request], raw: bytes, codec: str) -> Request:
+def _parsed(method: Method[Request], raw: bytes, codec: str) -> Request:
     """Nothing at all is the message without any field set. Raises ConnectError."""
+    kind = method.request
+    if codec == PROTO and has_more_fields(raw, method.most_fields, within=method.within):
+        text = f"The message has more than {method.most_fields} parts, which is the limit here. Send less at once."
+        raise ConnectError("resource_exhausted", text)
     try:
         if codec == PROTO or not raw:
             return kind.FromString(raw)

@@ -21,14 +21,35 @@ _DROPPED = 192 * 1024 * 1024
 _turns: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
-async def read(receive: Receive, *, encoding: str, largest: int) -> bytes:
-    """The body without its packing. Raises ConnectError, ClientGone."""
+class Turn:
+    """Of a call with a large message: from when it becomes large until nothing of it is held any more."""
+
+    def __init__(self) -> None:
+        self._held: asyncio.Semaphore | None = None
+
+    async def take(self) -> None:
+        if self._held is None:
+            turn = _turn()
+            await turn.acquire()
+            self._held = turn
+
+    def end(self) -> None:
+        if self._held is not None:
+            self._held.release()
+            self._held = None
+
+
+async def read(receive: Receive, *, encoding: str, largest: int, turn: Turn) -> bytes:
+    """The body without its packing; of a large one the turn was taken, which the caller ends.
+
+    Raises ConnectError, ClientGone.
+    """
     if encoding.lower() not in ("", "identity", "gzip"):
         text = f"The content encoding {encoding[:20]!r} is not understood: send gzip or nothing."
         raise ConnectError("unimplemented", text, headers={"accept-encoding": "gzip"})
     try:
         async with asyncio.timeout(_SECONDS):
-            return await _read(receive, encoding.lower(), largest)
+            return await _read(receive, encoding.lower(), largest, turn)
     except TimeoutError:
         raise ConnectError("deadline_exceeded", "The message did not arrive in time.") from None
 
@@ -54,29 +75,24 @@ class _Incoming:
             left -= len(message.get("body", b""))
 
 
-async def _read(receive: Receive, encoding: str, largest: int) -> bytes:
+async def _read(receive: Receive, encoding: str, largest: int, turn: Turn) -> bytes:
     incoming = _Incoming(receive)
     body = RequestBody(incoming, encoding=encoding, max_bytes=largest)
     pieces: list[bytes] = []
-    held: asyncio.Semaphore | None = None
     try:
         async for piece in body:
             pieces.append(piece)
-            if held is None and body.seen > _LARGE:
-                turn = _turn()
-                await turn.acquire()
-                held = turn
+            if body.seen > _LARGE:
+                await turn.take()
         return b"".join(pieces)
     except BadBody as error:
         if error.status != 413:
             raise ConnectError("invalid_argument", str(error)) from None
         pieces.clear()
+        turn.end()
         await incoming.drop_rest()
         text = f"The message is larger than {largest} bytes, which is the limit here. Send less at once."
         raise ConnectError("resource_exhausted", text) from None
-    finally:
-        if held is not None:
-            held.release()
 
 
 def _turn() -> asyncio.Semaphore:

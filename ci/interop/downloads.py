@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from urllib.parse import quote
 from uuid import UUID
 
 from ci.interop.blob_answers import Answer, Refused
 from ci.interop.bodies import ClientGone
 from ci.interop.ranges import RangeNotSatisfiable, wanted
-from ci.interop.threads import from_storage, in_database
+from ci.interop.threads import from_storage, in_database, packing
+from ci.lifecycle import artifact_downloads, artifacts
 from ci.models import Blob
 from ci.storage import blobs
 
+_Place = Callable[..., Awaitable[bytes]]  # the threads that make the next piece
 # What was stored is not trusted with the lines of a header.
 _LINE = re.compile(r"[\x20-\x7e]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
@@ -43,7 +45,18 @@ async def get(key: UUID, filename: str, headers: dict[str, str], answer: Answer,
         await answer.start(status, described)
         await answer.finish()
         return
-    await _stream(await in_database(blobs.read, blob, start=start, end=end), status, described, answer)
+    await _stream(await in_database(blobs.read, blob, start=start, end=end), status, described, answer, from_storage)
+
+
+async def get_folder(artifact_id: int, filename: str, answer: Answer, *, bodiless: bool) -> None:
+    """Its zip, of whose length nobody knows before its end. Raises NotFound, BlobTooLarge, BlobLost, ClientGone."""
+    pieces = await in_database(artifact_downloads.folder_zip, artifact_id)
+    described = {"content-type": artifacts.ZIP, "content-disposition": attachment(filename or f"{artifact_id}.zip")}
+    if bodiless:
+        await answer.start(200, described)
+        await answer.finish()
+        return
+    await _stream(pieces, 200, described, answer, packing)
 
 
 def _committed(key: UUID) -> Blob:
@@ -82,17 +95,19 @@ def attachment(filename: str) -> str:
     return f"attachment; filename=\"{_NOT_PLAIN.sub('_', filename)}\"; filename*=UTF-8''{quote(filename, safe='')}"
 
 
-async def _stream(pieces: Generator[bytes, None, None], status: int, headers: dict[str, str], answer: Answer) -> None:
+async def _stream(
+    pieces: Generator[bytes, None, None], status: int, headers: dict[str, str], answer: Answer, at: _Place
+) -> None:
     gone = asyncio.create_task(answer.disconnect())
     try:
         # The first comes before the answer begins: where the storage fails, there is still a status to say so.
-        piece = await from_storage(next, pieces, b"")
+        piece = await at(next, pieces, b"")
         await answer.start(status, headers)
         while piece:
             if gone.done():
                 raise ClientGone  # nothing else tells: the server drops what is sent to nobody
             await answer.write(piece)
-            piece = await from_storage(next, pieces, b"")
+            piece = await at(next, pieces, b"")
         await answer.finish()
     finally:
         gone.cancel()

@@ -17,6 +17,7 @@ R = TypeVar("R")
 _rows = ThreadPoolExecutor(8, thread_name_prefix="interop-rows")
 _storing = ThreadPoolExecutor(8, thread_name_prefix="interop-storing")
 _fetching = ThreadPoolExecutor(8, thread_name_prefix="interop-fetching")
+_packing = ThreadPoolExecutor(2, thread_name_prefix="interop-packing")
 _local = ThreadPoolExecutor(4, thread_name_prefix="interop-local")
 
 
@@ -35,6 +36,12 @@ async def to_storage(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) ->
 async def from_storage(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Work that reads from the storage, and has no use for a database."""
     return await asyncio.get_running_loop().run_in_executor(_fetching, functools.partial(work, *args, **kwargs))
+
+
+async def packing(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """As `in_database`, for work that reads from the storage and takes the processor for long: few at a time."""
+    call = functools.partial(_with_fresh_connection, work, args, kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_packing, call)
 
 
 async def locally(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -16,6 +16,8 @@ from django.views.decorators.csrf import csrf_exempt
 from ci.interop.runtime_calls import Malformed, body_of, caller
 from ci.lifecycle import errors as lifecycle
 from ci.models import Job
+from ci.storage import blobs
+from ci.storage.blob_errors import DigestBusy
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (lifecycle.Conflict, "failed_precondition"),
     (lifecycle.InvalidInput, "invalid_argument"),
     (Malformed, "malformed"),
+    (blobs.BlobMissing, "failed_precondition"),  # begun anew, or given up, at this very moment
+    (DigestBusy, "unavailable"),
 )
 _UPPER = re.compile("(?<=[a-z0-9])[A-Z]")
 
@@ -92,6 +96,9 @@ def _refusal(error: Exception) -> HttpResponseBase:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return _answer(STATUSES[code], {"code": code, "msg": str(error)})
+    if isinstance(error, blobs.BlobLost):
+        logger.error("the storage lost bytes", exc_info=error)
+        return _answer(500, {"code": "internal", "msg": "Bytes of it are missing in the forge's storage."})
     if isinstance(error, OperationalError | InterfaceError):
         logger.warning("the database did not answer: %s", type(error).__name__)
         return _answer(503, {"code": "unavailable", "msg": "The database did not answer. Try the same call again."})

@@ -14,6 +14,7 @@ from django.conf import settings
 from ci.interop import block_lists, bodies
 from ci.interop.blob_answers import Refused
 from ci.interop.threads import in_database, locally, to_storage
+from ci.lifecycle import artifact_quota
 from ci.models import Blob
 from ci.storage import blobs
 
@@ -21,7 +22,7 @@ _CONTENT_TYPE = re.compile(r"[\x20-\x7e]{1,255}")
 
 
 async def put(key: UUID, query: dict[str, str], headers: dict[str, str], receive: bodies.Receive) -> None:
-    """Raises Refused, BadBody, ClientGone, BadBlockList, and the errors of ci.storage.blobs: nothing is stored then."""
+    """Raises Refused, BadBody, ClientGone, BadBlockList, QuotaExceeded, BlobError: nothing is stored then."""
     blob = await in_database(_blob, key)
     match query.get("comp"):
         case "block":
@@ -30,6 +31,7 @@ async def put(key: UUID, query: dict[str, str], headers: dict[str, str], receive
             if not block_lists.is_block_id(block_id):
                 raise _bad_query("blockid must be base64 of 1 to 64 bytes.")
             await _store(
+                blob,
                 receive,
                 headers,
                 lambda file, size: blobs.put_part(blob=blob, block_id=block_id, source=file, size=size),
@@ -42,6 +44,7 @@ async def put(key: UUID, query: dict[str, str], headers: dict[str, str], receive
             if headers.get("x-ms-blob-type", "").lower() != "blockblob":
                 raise Refused(400, "InvalidHeaderValue", "x-ms-blob-type must be BlockBlob.")
             await _store(
+                blob,
                 receive,
                 headers,
                 lambda file, size: blobs.put_whole(
@@ -63,12 +66,15 @@ def _blob(key: UUID) -> Blob:
     return blob
 
 
-async def _store(receive: bodies.Receive, headers: dict[str, str], keep: Callable[[BinaryIO, int], object]) -> None:
+async def _store(
+    blob: Blob, receive: bodies.Receive, headers: dict[str, str], keep: Callable[[BinaryIO, int], object]
+) -> None:
     expected = headers.get("content-md5")
     md5 = hashlib.md5(usedforsecurity=False) if expected is not None else None
     async with bodies.spool(receive, limit=settings.BLOB_PART_BYTES, headers=headers, digest=md5) as (file, size):
         if md5 is not None and base64.b64encode(md5.digest()).decode() != expected:
             raise Refused(400, "Md5Mismatch", "The body is not the one that its Content-MD5 describes; send it again.")
+        await in_database(artifact_quota.check_block, blob, size=size)
         await to_storage(keep, file, size)
 
 

@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from ci.lifecycle.artifact_names import check_name, file_path
+from ci.lifecycle.artifact_quota import check_quota
 from ci.lifecycle.artifacts import drop, expiry_of, make_room, visible_artifacts
 from ci.lifecycle.errors import Conflict, InvalidInput, NotFound
 from ci.lifecycle.runtime_tokens import lock_caller
@@ -68,10 +69,12 @@ def put_file(
     """Store `size` bytes of a file of `total` bytes from `start` on; with the last of them it is there.
 
     `item_path`: the artifact's name, a slash, and the path in it. A repeat of the same bytes changes nothing; of a file
-    that is there already the first bytes begin a new one. Raises InvalidInput, NotFound, Conflict, BlobError, and what
-    `lock_caller` does.
+    that is there already the first bytes begin a new one. Raises InvalidInput, NotFound,
+    Conflict, QuotaExceeded, BlobError, and what `lock_caller` does.
     """
-    file = _begun(job=job, artifact_id=artifact_id, item_path=item_path, start=start, encoding=content_encoding)
+    file = _begun(
+        job=job, artifact_id=artifact_id, item_path=item_path, start=start, total=total, encoding=content_encoding
+    )
     blob = file.blob
     if blob.committed_at is not None:
         if (blob.size, blob.content_encoding) == (total, content_encoding) and _same(
@@ -82,6 +85,7 @@ def put_file(
             raise Conflict(f"{file.path} is complete: upload it again from its beginning.")
         blob = _begun_anew(job=job, file_id=file.pk, encoding=content_encoding)
     if size:
+        check_quota(job.run.repository_id, adding=size)
         blobs.put_part(blob=blob, block_id=blobs.offset_id(start), source=source, size=size)
     if start + size == total:
         _complete(artifact_id=artifact_id, blob=blob, total=total)
@@ -104,7 +108,7 @@ def close_folder(*, job: Job, name: str) -> Artifact:
 
 
 @guarded
-def _begun(*, job: Job, artifact_id: int, item_path: str, start: int, encoding: str) -> ArtifactFile:
+def _begun(*, job: Job, artifact_id: int, item_path: str, start: int, total: int, encoding: str) -> ArtifactFile:
     """The file to write to, with a blob of its own."""
     locked = lock_caller(job)
     artifact = Artifact.objects.filter(pk=artifact_id, run=locked.run, attempt=locked.attempt, blob=None).first()
@@ -113,7 +117,7 @@ def _begun(*, job: Job, artifact_id: int, item_path: str, start: int, encoding: 
     path = _path_in(artifact, item_path)
     file = ArtifactFile.objects.select_related("blob").filter(artifact=artifact, path=path).first()
     if file is None:
-        _check_room(artifact)
+        _check_room(artifact, total)
         return ArtifactFile.objects.create(artifact=artifact, path=path, blob=blobs.create(content_encoding=encoding))
     if start == 0 and file.blob.committed_at is None:
         _replace(file, encoding)  # parts of an upload that was broken off must not be joined with these
@@ -152,10 +156,10 @@ def _path_in(artifact: Artifact, item_path: str) -> str:
     return path
 
 
-def _check_room(artifact: Artifact) -> None:
+def _check_room(artifact: Artifact, total: int) -> None:
     if artifact.files.count() >= MAX_FILES:
         raise Conflict(f"An artifact has at most {MAX_FILES} files: put them into an archive.")
-    if artifact.size > settings.BLOB_BYTES:
+    if artifact.size + total > settings.BLOB_BYTES:
         raise Conflict(f"An artifact has at most {settings.BLOB_BYTES} bytes.")
 
 

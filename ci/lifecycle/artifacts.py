@@ -13,12 +13,13 @@ from django.utils import timezone
 
 from ci.lifecycle import events
 from ci.lifecycle.artifact_names import check_name
+from ci.lifecycle.artifact_quota import check_quota
 from ci.lifecycle.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from ci.lifecycle.runtime_tokens import lock_caller
 from ci.lifecycle.storage_policies import artifact_days
 from ci.lifecycle.transitions.guard import guarded, lock_run
 from ci.models import ACTIVE_STATES, Artifact, Job, Run
-from ci.storage import blobs
+from ci.storage import blob_digests, blobs
 from forge.models import Repository
 
 ZIP = "application/zip"
@@ -79,8 +80,8 @@ def create_artifact(
 def finalize_artifact(*, job: Job, name: str, size: int, digest: str = "") -> Artifact:
     """Make visible what was uploaded; a repeat changes nothing. `digest`, "sha256:…", is compared with the bytes.
 
-    Raises NotFound, Conflict (not uploaded, or finalized as something else), InvalidInput (size or digest differ), and
-    what `lock_caller` does.
+    Raises NotFound, Conflict (not uploaded, or finalized as something else), InvalidInput (size or digest differ),
+    DigestBusy, BlobMissing, BlobLost, and what `lock_caller` does.
     """
     if digest and not _DIGEST.fullmatch(digest):
         raise InvalidInput({"hash": "It must be sha256: and 64 hexadecimal digits in lower case."})
@@ -91,7 +92,7 @@ def finalize_artifact(*, job: Job, name: str, size: int, digest: str = "") -> Ar
     if size != blob.size:
         raise InvalidInput({"size": f"The upload has {blob.size} bytes, and not {size}."})
     # Read before any lock: of a large one this takes a while, and a committed blob does not change any more.
-    found = artifact.digest or blobs.digest(blob)
+    found = artifact.digest or blob_digests.digest(blob)
     if digest and digest != found:
         raise InvalidInput({"hash": f"The bytes that arrived have {found}: upload the artifact again."})
     return _finish(job=job, artifact_id=artifact.pk, blob_id=blob.pk, size=blob.size, digest=found)
@@ -164,12 +165,13 @@ def no_artifact() -> NotFound:
 def make_room(job: Job, name: str) -> None:
     """Within a transaction, under the lock of the run: for an artifact of this name, which nothing may stand for yet.
 
-    Raises AlreadyExists, Conflict.
+    Raises AlreadyExists, Conflict, QuotaExceeded.
     """
     if Artifact.objects.filter(job=job).exclude(name=name).count() >= MAX_PER_JOB:
         raise Conflict(f"A job may have {MAX_PER_JOB} artifacts: put several files into one.")
     known = Artifact.objects.select_related("job").filter(run=job.run, attempt=job.attempt, name=name).first()
     if known is None:
+        check_quota(job.run.repository, adding=1)
         return
     if known.finalized_at is not None:
         raise AlreadyExists(
@@ -178,6 +180,7 @@ def make_room(job: Job, name: str) -> None:
     if known.job is not None and known.job_id != job.pk and known.job.state in ACTIVE_STATES:
         raise AlreadyExists(f"The job {known.job.name} is uploading an artifact with the name {name}.")
     drop(known.pk)
+    check_quota(job.run.repository, adding=1)
 
 
 def _uploaded_by(job: Job, name: str) -> Artifact:

@@ -57,3 +57,8 @@ class PutTooSlow(BlobError):
 
 class BlobLost(BlobError):
     """The storage does not have what a row names."""
+
+
+class DigestBusy(BlobError):
+    def __init__(self) -> None:
+        super().__init__("The bytes that arrived are being read to compare them; try again in a moment.")

@@ -7,7 +7,6 @@ row, the last lock of all: whoever holds it takes nothing but further blobs', an
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -44,7 +43,6 @@ __all__ = [
     "commit",
     "commit_all",
     "create",
-    "digest",
     "discard",
     "discard_all",
     "offset_id",
@@ -235,14 +233,6 @@ def _pieces(stretches: list[_Stretch]) -> Generator[bytes, None, None]:
             yield from files.pieces(stretch.file, start=stretch.start, end=stretch.end)
         except (FileNotFoundError, EOFError) as error:
             raise BlobLost(f"Bytes are missing in the storage: {error}") from error
-
-
-def digest(blob: Blob) -> str:
-    """`sha256:<hex>` of all bytes, which are read for it. Raises what `read` does."""
-    found = hashlib.sha256()
-    for piece in read(blob):
-        found.update(piece)
-    return f"sha256:{found.hexdigest()}"
 
 
 def discard(blob: Blob) -> None:

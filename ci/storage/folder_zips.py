@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from ci.models import Blob
 from ci.storage import blobs
@@ -34,11 +34,13 @@ class _Pipe(io.RawIOBase):
         return taken
 
 
-def zipped(files: Iterable[tuple[str, Blob]]) -> Iterator[bytes]:
+def zipped(files: Iterable[tuple[str, Blob]], *, most: int) -> Generator[bytes, None, None]:
     """A zip of the blobs under these paths, compressed; a blob that is stored as gzip is unpacked for it.
 
-    Raises BlobMissing, BlobLost, zlib.error, while iterating.
+    `most`: bytes of all files together, unpacked. Raises BlobMissing, BlobLost, BlobTooLarge, zlib.error, while
+    iterating.
     """
+    left = most
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:
         for path, blob in files:
@@ -47,9 +49,12 @@ def zipped(files: Iterable[tuple[str, Blob]]) -> Iterator[bytes]:
             entry.external_attr = _PERMISSIONS
             with made.open(entry, "w", force_zip64=_may_be_large(blob)) as target:
                 for piece in _plain(blob):
+                    left -= len(piece)
+                    if left < 0:
+                        raise blobs.BlobTooLarge("folder", most)
                     target.write(piece)
-                    yield pipe.take()
-            yield pipe.take()
+                    if taken := pipe.take():
+                        yield taken
     yield pipe.take()
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    StreamingHttpResponse,
-)
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
@@ -39,17 +32,13 @@ def run_artifacts(request: HttpRequest, owner: str, name: str, run_id: int) -> H
 @login_required
 @never_cache
 @require_safe
-def artifact_download(request: HttpRequest, owner: str, name: str, run_id: int, artifact_id: int) -> HttpResponseBase:
-    """Leads to an address that needs no further proof for ten minutes; a folder of files is packed as it is sent."""
+def artifact_download(request: HttpRequest, owner: str, name: str, run_id: int, artifact_id: int) -> HttpResponse:
+    """Leads to an address that needs no further proof for ten minutes."""
     found = _load(request, owner, name, run_id, artifact_id)
     try:
-        if not artifact_downloads.is_folder(found):
-            return HttpResponseRedirect(artifact_downloads.address(found))
-        answer = StreamingHttpResponse(artifact_downloads.folder_zip(found), content_type="application/zip")
+        return HttpResponseRedirect(artifact_downloads.address(found))
     except Expired as error:
         return HttpResponse(error.detail, status=410, content_type="text/plain; charset=utf-8")
-    answer["Content-Disposition"] = artifact_downloads.disposition(found)
-    return answer
 
 
 @require_POST

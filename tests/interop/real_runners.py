@@ -107,6 +107,9 @@ class RealRunner:
         """As the program says it."""
         return self._call("--version")
 
+    def knows(self, command: str, option: str) -> bool:
+        return option in self._call(command, "--help")
+
     def _call(self, *words: str) -> str:
         done = subprocess.run(
             self._words(*words),

@@ -150,7 +150,9 @@ def test_it_becomes_one_zip_for_those_who_have_no_such_client(client, forge, wor
     client.upload("folder", source)
     address = f"{forge.url}/api/v1/repos/alice/widgets/actions/artifacts/{Artifact.objects.get().pk}/zip"
     _, token = create_access_token(user=world.carol, name="test")
-    answer = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    leads_to = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    assert leads_to.status_code == 302
+    answer = httpx.get(leads_to.headers["location"].replace(forge.public_url, forge.url), timeout=60)
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as found:
         assert {name: found.read(name) for name in found.namelist()} == contents(source)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 import zlib
 
 import httpx
@@ -10,10 +11,12 @@ import pytest
 from ci.interop.protocol import runner_pb2
 from ci.models import JobState, Runner
 from ci.storage import logs
+from tests.interop.blob_server import peak
 from tests.interop.foreign import job_of, registered, row
 
 PROTO, JSON = "application/proto", "application/json"
 MIB = 1024 * 1024
+RESOURCES = "resource_exhausted"
 
 
 @pytest.fixture
@@ -182,6 +185,28 @@ def test_a_packed_message_is_bounded_by_what_it_unpacks_to(post, task):
     assert len(bomb) < MIB
     assert refused(post("UpdateLog", bomb, content_encoding="gzip"), 429, "resource_exhausted")
     assert logs.length(job_of(task).pk) == 0
+
+
+def test_a_batch_of_more_lines_than_a_log_has_is_refused_before_it_is_parsed(post, task, forge):
+    post("UpdateLog", runner_pb2.UpdateLogRequest(task_id=task.id, rows=[row("x" * MIB)] * 8).SerializeToString())
+    before = peak(forge)
+    assert refused(post("UpdateLog", gzip.compress(b"\x1a\0" * 4 * MIB), content_encoding="gzip"), 429, RESOURCES)
+    assert peak(forge) - before < 64 * MIB, "each of the four million lines would take a hundred bytes"
+
+
+@pytest.mark.parametrize("report", [b"*\0" * 60_000, b"*\0" * 30_000 + b"\x0a\x02*\0" * 30_000])
+def test_a_report_of_more_steps_than_a_job_can_have_is_refused_before_it_is_parsed(post, task, report):
+    length = len(report)
+    varint = bytes([length & 127 | 128, length >> 7 & 127 | 128, length >> 14])
+    assert refused(post("UpdateTask", b"\x0a" + varint + report), 429, RESOURCES)
+
+
+def test_a_message_in_json_has_a_smaller_limit_for_it_takes_long_to_read(post, task):
+    content = b'{"rows":[' + b"{}," * 200_000 + b"{}]}"
+    began = time.monotonic()
+    assert refused(post("UpdateLog", content, kind=JSON), 429, RESOURCES)
+    assert time.monotonic() - began < 10
+    assert "larger than 524288 bytes" in post("UpdateLog", content, kind=JSON).json()["message"]
 
 
 def test_small_messages_have_a_small_limit(ping):

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from ci.lifecycle import artifacts, runtime_tokens, transitions
 from ci.models import Artifact, Blob, Job
+from ci.storage import blob_digests, blobs
+from ci.storage.blob_errors import DigestBusy
 from tests.interop.results_service import Service, error_of, twirp
 from tests.lifecycle.artifact_making import fill
 
@@ -229,6 +231,35 @@ def test_finalizing_twice_is_once(service):
     assert again.json() == {"ok": True, "artifact_id": str(made.pk)}
     error_of(service("FinalizeArtifact", name="a", size="4"), 400, "invalid_argument")
     error_of(service("CreateArtifact", name="a"), 409, "already_exists")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (blobs.BlobMissing(), 412, "failed_precondition"),
+        (blobs.BlobLost("part 7"), 500, "internal"),
+        (DigestBusy(), 503, "unavailable"),
+    ],
+)
+def test_bytes_that_cannot_be_read_now_are_said_in_a_sentence(service, monkeypatch, error, status, code):
+    service("CreateArtifact", name="a")
+    fill(Artifact.objects.get(), b"zip")
+
+    def read(blob):
+        raise error
+
+    monkeypatch.setattr(blob_digests, "read", read)
+    said = error_of(service("FinalizeArtifact", name="a", size="3"), status, code)
+    assert "operator" not in said and "part 7" not in said
+    assert Artifact.objects.get().finalized_at is None
+
+
+def test_a_digest_that_was_found_is_not_sought_again(service, monkeypatch):
+    service("CreateArtifact", name="a")
+    fill(Artifact.objects.get(), b"zip")
+    error_of(service("FinalizeArtifact", name="a", size="3", hash=ZIP_DIGEST), 400, "invalid_argument")
+    monkeypatch.setattr(blob_digests, "read", None)
+    assert service("FinalizeArtifact", name="a", size="3").status_code == 200
 
 
 def test_an_upload_that_was_given_up_begins_anew(service):

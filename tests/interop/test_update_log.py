@@ -1,5 +1,7 @@
 """Does each line of a runner come into the log once, in order, and no other line?"""
 
+import tracemalloc
+
 import pytest
 
 from ci.interop.protocol import runner_pb2
@@ -183,3 +185,14 @@ def test_a_time_that_no_calendar_has_does_not_lose_the_line(runner, task):
     answer = runner.client("UpdateLog", task_id=task.id, rows=[odd])
     assert answer.ack_index == 1
     assert texts(task) == ["a"]
+
+
+def test_the_lines_of_a_large_batch_are_not_held_twice(runner, task, monkeypatch):
+    monkeypatch.setattr(update_log, "append_log", lambda *, offset, lines, **_: offset + len(lines))
+    request = runner_pb2.UpdateLogRequest.FromString(b"\x1a\0" * 200_000)
+    tracemalloc.start()
+    try:
+        assert update_log._append(job_of(task).pk, None, 0, 0, request) == 200_000
+        assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+    finally:
+        tracemalloc.stop()

@@ -195,8 +195,9 @@ def test_those_who_found_none_are_told_what_there_is(playground: Playground) -> 
 MANY = 20_000
 FILL = """
     WITH made AS (
-        INSERT INTO ci_blob (key, content_type, content_encoding, created_at, size, committed_at)
-        SELECT gen_random_uuid(), '', '', now(), 1, now() FROM generate_series(1, %(many)s) RETURNING id
+        INSERT INTO ci_blob
+            (key, content_type, content_encoding, created_at, size, put_size, put_count, digest, committed_at)
+        SELECT gen_random_uuid(), '', '', now(), 1, 1, 1, '', now() FROM generate_series(1, %(many)s) RETURNING id
     )
     INSERT INTO ci_cacheentry
         (repository_id, ref, key, version, blob_id, size, created_at, finalized_at, last_used_at)

@@ -83,10 +83,11 @@ def test_a_folder_has_only_so_many_files(playground, monkeypatch):
 
 def test_a_folder_has_only_so_many_bytes(playground, settings):
     job = on(playground)
-    settings.BLOB_BYTES = 3
-    folder = keep_folder(job, "folder", a=b"12", b=b"34")
-    with pytest.raises(Conflict, match="at most 3 bytes"):
-        put(job, folder, "c", b"5")
+    settings.BLOB_BYTES = 4
+    folder = keep_folder(job, "folder", a=b"12")
+    with pytest.raises(Conflict, match="at most 4 bytes"):
+        put(job, folder, "c", b"345")
+    put(job, folder, "b", b"34")
 
 
 def test_a_person_deletes_it_with_its_bytes(playground):
@@ -200,9 +201,11 @@ def test_what_has_expired_is_not_handed_out(playground):
     Artifact.objects.update(expires_at=timezone.now())
     made.refresh_from_db()
     folder.refresh_from_db()
-    for hand_out in (lambda: address(made), lambda: folder_zip(folder)):
+    for expired in (made, folder):
         with pytest.raises(Expired):
-            hand_out()
+            address(expired)
+    with pytest.raises(NotFound):
+        folder_zip(folder.pk)
 
 
 def test_deleting_a_folder_leaves_its_bytes_to_the_sweep(playground):

@@ -7,7 +7,7 @@ import pytest
 from django.core.files.storage import default_storage
 
 from ci.models import BlobPart
-from ci.storage import blobs, files
+from ci.storage import blob_digests, blobs, files
 from tests.storage.blob_files import committed, content, put
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_pieces_are_small_and_the_database_is_not_asked_meanwhile(folder, django
 def test_the_digest_is_of_all_parts_in_order(folder):
     data = bytes(range(256)) * 5000
     blob = committed(data[:1000], data[1000:])
-    assert blobs.digest(blob) == "sha256:" + hashlib.sha256(data).hexdigest()
+    assert blob_digests.digest(blob) == "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def test_a_blob_that_is_not_committed_or_gone_cannot_be_read(folder):
@@ -58,7 +58,7 @@ def test_a_blob_that_is_not_committed_or_gone_cannot_be_read(folder):
         blobs.read(blob)
     blobs.discard(blob)
     with pytest.raises(blobs.BlobMissing):
-        blobs.digest(blob)
+        blob_digests.digest(blob)
 
 
 def test_a_lost_file_is_noticed(folder):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from io import BytesIO
-from typing import Any
-from zipfile import ZipFile
 
 import pytest
 from django.db import connection
@@ -91,10 +88,8 @@ def test_a_download_leads_to_a_signed_address_under_its_name(alice: Client, arti
 
 def test_a_folder_of_files_is_downloaded_as_a_zip(alice: Client, playground: Playground) -> None:
     folder = keep_folder(on(playground), "logs", **{"a.txt": b"alpha", "b.txt": b"beta"})
-    answer: Any = alice.get(address(folder))
-    packed = ZipFile(BytesIO(b"".join(answer.streaming_content)))
-    assert sorted(packed.namelist()) == ["a.txt", "b.txt"] and packed.read("b.txt") == b"beta"
-    assert 'filename="logs.zip"' in answer["Content-Disposition"]
+    answer = alice.get(address(folder))
+    assert answer.status_code == 302 and f"/_blobs/folder/{folder.pk}/logs.zip?" in answer["Location"]
 
 
 def test_what_has_expired_is_named_and_cannot_be_had(alice: Client, artifact: Artifact) -> None:

@@ -185,7 +185,7 @@ def test_a_call_of_many_jobs_costs_as_many_queries_as_of_few(
     wide = CALLEE.replace("runs-on: linux, outputs", f"{matrix}, runs-on: linux, outputs")
     run = push(playground, {WORKFLOW: CALLER, CALLED: wide})
     assert run.jobs.count() == 260
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         assert text_of(alice, page(run)).count('<li class="indent-1">') == 257
     address = page(run, Job.objects.get(run=run, key="call"))
     with django_assert_num_queries(6):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+
 from ci.interop.connect import Method, serve
 from ci.interop.connect_bodies import Receive, Send
 from ci.interop.protocol import ping_pb2, runner_pb2
@@ -21,6 +23,10 @@ _SMALL = 64 * 1024
 # What a runner has gathered while the server was away must come through at last: as much as a whole log may hold. A
 # report with large outputs must come through too, or its job would never end; they are sorted out then.
 _LARGE = 64 * 1024 * 1024
+# Of one message. Whatever the limit of a log is: one that goes over it ends its job for that, and is not refused.
+_MOST_LINES = 2_000_000
+# The field of a report that holds its steps.
+_STATE = runner_pb2.UpdateTaskRequest.STATE_FIELD_NUMBER
 
 METHODS: dict[str, Method[Any]] = {
     "ping.v1.PingService/Ping": Method(ping_pb2.PingRequest, ping, _SMALL),
@@ -30,8 +36,16 @@ METHODS: dict[str, Method[Any]] = {
     "runner.v1.RunnerService/FetchSingleTask": Method(
         runner_pb2.FetchSingleTaskRequest, fetch_single_task, _SMALL, admit
     ),
-    "runner.v1.RunnerService/UpdateTask": Method(runner_pb2.UpdateTaskRequest, update_task, _LARGE, admit),
-    "runner.v1.RunnerService/UpdateLog": Method(runner_pb2.UpdateLogRequest, update_log, _LARGE, admit),
+    "runner.v1.RunnerService/UpdateTask": Method(
+        runner_pb2.UpdateTaskRequest, update_task, _LARGE, admit, within=_STATE
+    ),
+    "runner.v1.RunnerService/UpdateLog": Method(
+        runner_pb2.UpdateLogRequest,
+        update_log,
+        _LARGE,
+        admit,
+        most_fields=max(_MOST_LINES, settings.LOG_LIMIT_LINES) + 3,
+    ),
 }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 from django.conf import settings
 
@@ -75,7 +76,7 @@ def _append(job_id: int, holder: Holder, base: int, length: int, request: pb.Upd
     if request.index > length:
         # What is missing in between was dropped, or never came.
         return end if _is_full(job_id) else length
-    new = request.rows[length - request.index :]
+    new = islice(request.rows, length - request.index, None)  # a slice would make an object of each at once
     try:
         for first, lines in _pieces(new, length):
             length = append_log(job_id=job_id, token=holder, offset=base + first, lines=lines) - base
@@ -93,7 +94,7 @@ def _is_full(job_id: int) -> bool:
     return logs.is_full(job_id, max_lines=settings.LOG_LIMIT_LINES, max_bytes=settings.LOG_LIMIT_BYTES)
 
 
-def _pieces(rows: Sequence[pb.LogRow], first: int) -> Iterator[tuple[int, Lines]]:
+def _pieces(rows: Iterable[pb.LogRow], first: int) -> Iterator[tuple[int, Lines]]:
     """The lines in pieces of bounded size, each with the number of its first."""
     piece: Lines = []
     size = 0
