@@ -159,6 +159,20 @@ OF_RUNNER_SETS = (
         (FIGHTS + "::test_of_two_launches_of_a_set_in_trouble_one_is_begun",),
     ),
     Guard(
+        "set: a silent runner that has just got a job",
+        T + "dying.py",
+        "    if held or (free and Job.objects.filter(runner=runner, state__in=ACTIVE_STATES).exists()):\n",
+        "    if held:\n",
+        (SCALING + "test_silence.py::test_one_that_gets_a_job_just_then_keeps_it",),
+    ),
+    Guard(
+        "set: one that was told to go is no runner to count on",
+        "ci/lifecycle/demand.py",
+        "return not self.is_done and not self.going and (self.busy or not self.paused)",
+        "return not self.is_done and (self.busy or not self.paused)",
+        (STOPS + "::test_one_that_was_told_to_go_is_no_runner_that_a_job_can_count_on",),
+    ),
+    Guard(
         "set: deletion ends intake",
         T + "claim.py",
         "    if runner_set.phase == RunnerSet.Phase.DELETING:\n        return None\n",
