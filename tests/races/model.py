@@ -19,6 +19,7 @@ from django.utils import timezone
 from ci.lifecycle import registration, transitions
 from ci.lifecycle.errors import LifecycleError
 from ci.lifecycle.fetch import fetch_job
+from ci.lifecycle.runner_sets import save_runner_set
 from ci.models import (
     ACTIVE_STATES,
     TERMINAL_PHASES,
@@ -127,6 +128,8 @@ class World:
         self.run_ends: dict[tuple[int, int], tuple[Any, ...]] = {}
         self.runner_ends: dict[int, tuple[Any, ...]] = {}
         self.launcher = FakeLauncher()
+        # The highest maximum of any set so far: what came under it need not go at once.
+        self.most = 0
         self.seconds = count(1000)
         # Runs up to this id are not looked at any more: a test with many runs says when it is done with them.
         self.done_with = 0
@@ -163,8 +166,17 @@ class World:
         return runner
 
     @cached_property
+    def operator(self) -> User:
+        return User.objects.create(username="model operator", is_staff=True, is_superuser=True)
+
+    @property
     def runner_set(self) -> RunnerSet:
-        return RunnerSet.objects.create(name="the set", labels=["linux"], minimum=1, maximum=3)
+        """The one that there is; another one is made once it was deleted."""
+        found = RunnerSet.objects.order_by("pk").first()
+        if found is None:
+            found = RunnerSet.objects.create(name="the set", labels=["linux"], minimum=1, maximum=3)
+            self.most = max(self.most, found.maximum)
+        return found
 
     @cached_property
     def scaler(self) -> Scaler:
@@ -173,8 +185,20 @@ class World:
 
     def scale(self, minimum: int) -> None:
         """The set is edited, and looked after once."""
-        RunnerSet.objects.filter(pk=self.runner_set.pk).update(minimum=minimum)
+        runner_set = self.runner_set
+        RunnerSet.objects.filter(pk=runner_set.pk).update(minimum=min(minimum, runner_set.maximum))
         self.look()
+
+    def edit(self, **fields: Any) -> None:
+        """By a person, as the page does it. Raises Conflict."""
+        changed = save_runner_set(runner_set_id=self.runner_set.pk, fields=fields, version=None, actor=self.operator)
+        self.most = max(self.most, changed.maximum)
+
+    def fail_launches(self, errors: list[Exception], *, away: bool) -> None:
+        """The next starts are refused; with `away` nobody can tell at that moment whether there is a process."""
+        self.launcher.refusals, self.launcher.away = errors, away
+        self.look()
+        self.launcher.refusals, self.launcher.away = [], False
 
     def look(self) -> None:
         """What the scaler survives in production, and only writes into its log, fails here."""
@@ -267,20 +291,20 @@ class World:
             assert len(jobs) <= 1, f"single-use {runner} was given {jobs}"
         busy = Job.objects.filter(runner__in=self.retired, state__in=ACTIVE_STATES)
         assert not busy.exists(), "a runner was taken away with its job, or given one after it went"
-        if "runner_set" in self.__dict__:
+        if self.most:
             self._check_set()
 
     def _check_set(self) -> None:
         """No more processes than there may be, none twice, and none that nobody will end."""
-        most = self.runner_set.maximum
-        rows = self.runner_set.runners.filter(stopped_at=None).count()
+        most = self.most
+        rows = Runner.objects.filter(runner_set__isnull=False, stopped_at=None).count()
         running = [self.launcher.started[handle].process for handle in self.launcher.running]
         assert rows <= most, f"{rows} runners of a set of {most}"
         assert len(running) <= most, f"{len(running)} processes of a set of {most}"
         assert len({process.runner_id for process in running}) == len(running), "a runner has two processes"
         known = set(LaunchAttempt.objects.filter(ended_at=None).values_list("runner", "number"))
         assert {(process.runner_id, process.attempt) for process in running} <= known, "a process is nobody's"
-        held = Job.objects.filter(runner__runner_set=self.runner_set, state__in=ACTIVE_STATES)
+        held = Job.objects.filter(runner__runner_set__isnull=False, state__in=ACTIVE_STATES)
         gone = held.exclude(runner__stopped_at=None) | held.filter(runner__next_attempt_at__isnull=False)
         assert not gone.exists(), "a job stays with a process that is gone"
 

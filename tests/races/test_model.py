@@ -20,8 +20,10 @@ from hypothesis.stateful import (
 from ci.lifecycle import registration, transitions
 from ci.lifecycle.errors import Conflict, JobEnded, LogLimit, LogOffset, NotFound, Unauthenticated
 from ci.models import Job, JobState, Run, Runner, RunnerPhase
+from ci.scaling.launchers.protocol import LaunchError, PermanentLaunchError, TransientLaunchError
 from tests.races.model import WORKFLOWS, Held, World, allowed
 
+LAUNCH_ERRORS = (PermanentLaunchError, TransientLaunchError)
 STALE = (Unauthenticated, JobEnded, NotFound, Conflict)
 
 
@@ -167,6 +169,25 @@ class Lifecycle(RuleBasedStateMachine):
         runner = self.pick(data, self.world.runner_set.runners.order_by("id"))
         if runner is not None:
             transitions.finish_runner(runner_id=runner.pk, phase=phase, reason="It said so.")
+
+    @rule(
+        error=st.sampled_from([PermanentLaunchError, TransientLaunchError]), times=st.integers(1, 4), away=st.booleans()
+    )
+    def launches_fail(self, error: type[LaunchError], times: int, *, away: bool) -> None:
+        self.world.fail_launches([error("no room") for _ in range(times)], away=away)
+
+    @rule(maximum=st.integers(0, 4), minimum=st.integers(0, 4))
+    def edit_bounds(self, maximum: int, minimum: int) -> None:
+        allowed(lambda: self.world.edit(maximum=maximum, minimum=min(minimum, maximum)), Conflict)
+
+    @rule(work=st.sampled_from(["/srv/one", "/srv/two"]), labels=st.sampled_from([["linux"], ["linux", "big"]]))
+    def edit_spec(self, work: str, labels: list[str]) -> None:
+        allowed(lambda: self.world.edit(template={"work": work}, labels=labels), Conflict)
+
+    @rule(force=st.booleans())
+    def delete_set(self, *, force: bool) -> None:
+        given = {"set_id": self.world.runner_set.pk, "actor": self.world.operator}
+        allowed(lambda: transitions.delete_set(**given, force=force), Conflict)
 
     @rule()
     def recover_set(self) -> None:
