@@ -16,6 +16,8 @@ from ci.models import Job
 
 # All the same: runners and actions ask for the one that their own forge calls so.
 _TOKEN_NAMES = ("GITHUB_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN")
+# The release of Forgejo whose protocol this is.
+_LIKE = "15.0.0+forge-ci"
 # Of the `github` context, what only the runner itself knows.
 _OF_THE_RUNNER = ("action_status", "env", "event_path", "path", "workspace")
 
@@ -51,6 +53,7 @@ def _context(job: Job, token: str, runtime_token: str, asking: id_tokens.IdToken
         **contexts.github(job.run),
         "job": job.key,
         "token": token,
+        "forgejo_server_version": _LIKE,
     }
     # Without a place to take actions from, a Forgejo runner ends the task. It asks for the first of the two names.
     source = settings.ACTIONS_SOURCES[0] if settings.ACTIONS_SOURCES else settings.SERVER_URL

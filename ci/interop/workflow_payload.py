@@ -16,6 +16,7 @@ from ci.interop.inlining import Values, as_text, as_tree, inline_condition, inli
 from ci.lifecycle import contexts
 from ci.lifecycle.errors import UnfitJob
 from ci.models import Job
+from ci.workflow import permissions
 
 # A Forgejo runner refuses a file with any key that it does not know.
 _JOB_KEYS = ("env", "defaults", "container", "services", "outputs", "cancel-timeout-minutes")
@@ -23,6 +24,7 @@ _STEP_KEYS = (
     *("id", "name", "uses", "run", "working-directory", "shell", "with", "env"),
     *("continue-on-error", "timeout-minutes"),
 )
+_PERMISSIONS = (*permissions.COMMON, "attestations")
 # The server's own time limit comes first, so that the job ends with its reason; the runner's is for when it is away.
 _LATER_MINUTES = 1
 
@@ -41,10 +43,21 @@ def workflow_of(job: Job) -> dict[str, Any]:
     defaults = called["defaults"] if called else run.defaults
     return {
         "name": as_text(run.workflow_name),
+        **_filled({"run-name": as_text(run.title)}),
         "on": run.event,
         **_filled({"env": inline_tree(env, values), "defaults": inline_tree(defaults, values)}),
+        **_permissions(run.permissions),
         "jobs": {job.key: _job(job, values)},
     }
+
+
+def _permissions(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """As the file has them, for the runner to see: what the token may do is the server's to decide."""
+    if given is None:
+        return {}
+    if "all" in given:
+        return {"permissions": given["all"]}
+    return {"permissions": {name: level for name, level in given.items() if name in _PERMISSIONS}}
 
 
 def _job(job: Job, values: Values) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from ci.lifecycle.artifacts import drop
 from ci.lifecycle.errors import NotFound
 from ci.lifecycle.transitions.guard import guarded, lock_run
-from ci.models import ACTIVE_STATES, Artifact, ArtifactFile, RunState
+from ci.models import ACTIVE_STATES, Artifact, ArtifactFile, Blob, RunState
 from ci.storage import blobs
 
 logger = logging.getLogger(__name__)
@@ -43,16 +43,15 @@ def expire_artifacts() -> int:
 
 def remove_abandoned() -> int:
     """Remove a batch of uploads that nobody will finish; how many it did."""
-    partial = ArtifactFile.objects.filter(
-        blob__committed_at=None, blob__created_at__lte=timezone.now() - GIVEN_UP
-    ).order_by("id")
+    partial = ArtifactFile.objects.filter(blob__in=Blob.objects.filter(_partial())).order_by("id")
     return _each(_abandoned().order_by("id"), _abandon) + _each(partial, _give_up)
 
 
 def _abandoned() -> QuerySet[Artifact]:
     """Until the run has ended another of its jobs may go on with a folder that a dead one began."""
     over = Q(run__state=RunState.ENDED)
-    lost = ~Q(job__state__in=ACTIVE_STATES) & Q(created_at__lte=timezone.now() - GIVEN_UP)
+    old = Q(created_at__lte=timezone.now() - GIVEN_UP)
+    lost = ~Q(job__state__in=ACTIVE_STATES) & old & Q(blob__isnull=False)
     return Artifact.objects.filter(over | lost, finalized_at=None)
 
 
@@ -84,14 +83,23 @@ def _abandon(artifact_id: int) -> None:
 
 @guarded
 def _give_up(file_id: int) -> None:
-    file = ArtifactFile.objects.select_related("blob", "artifact").filter(pk=file_id).first()
+    run_id = ArtifactFile.objects.filter(pk=file_id).values_list("artifact__run_id", flat=True).first()
+    if run_id is None:
+        return
+    lock_run(run_id)
+    file = ArtifactFile.objects.filter(pk=file_id).first()
     if file is None:
         return
-    lock_run(file.artifact.run_id)
-    file.blob.refresh_from_db()
-    if file.blob.committed_at is None:
+    # The lock of the run keeps off who begins it anew; who commits its bytes holds only that of the blob.
+    blob = Blob.objects.select_for_update(no_key=True).filter(pk=file.blob_id).filter(_partial()).first()
+    if blob is not None:
         file.delete()
-        blobs.discard(file.blob)
+        blobs.discard(blob)
+
+
+def _partial() -> Q:
+    """Of blobs: given up, as far as one can tell."""
+    return Q(committed_at=None, created_at__lte=timezone.now() - GIVEN_UP)
 
 
 def _each(rows: QuerySet[Artifact] | QuerySet[ArtifactFile], act: Callable[[int], None]) -> int:

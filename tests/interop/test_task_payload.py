@@ -103,12 +103,29 @@ def leg(playground):
 
 def test_the_workflow_has_exactly_one_job_and_no_unknown_key(leg):
     document = workflow_of(leg[0])
-    assert set(document) == {"name", "on", "env", "defaults", "jobs"}
+    assert set(document) == {"name", "run-name", "on", "env", "defaults", "permissions", "jobs"}
     assert (document["name"], document["on"]) == ("CI", "push")
     [(key, job)] = document["jobs"].items()
     assert key == "build"
     assert set(job) <= JOB_KEYS
     assert "environment" not in job  # it is the server's to decide
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("read-all", "read-all"),
+        ("{}", {}),
+        ("{contents: write, id-token: write}", {"contents": "write", "id-token": "write"}),
+        ("{contents: read, models: read}", {"contents": "read"}),  # which a Forgejo runner would refuse to know
+    ],
+)
+def test_the_name_of_the_run_and_its_permissions_stay(playground, written, sent):
+    text = "on: push\nrun-name: By ${{ github.actor }}\npermissions: " + written
+    playground.run(text + "\njobs: {one: {runs-on: linux, steps: [{run: echo}]}}\n")
+    document = workflow_of(task_of(playground)[0])
+    assert document["permissions"] == sent
+    assert document["run-name"].startswith("By ")
 
 
 def test_the_matrix_is_one_leg_of_lists_with_one_element(leg):
@@ -161,6 +178,7 @@ def test_the_context_has_texts_for_all_but_the_event_and_one_truth_value(leg):
     assert (context["sha"], context["ref"], context["repository"]) == (run.sha, run.ref, str(run.repository))
     assert context["event"]["ref"] == "refs/heads/main"
     assert context["gitea_default_actions_url"] == "https://github.com"
+    assert context["forgejo_server_version"] == "15.0.0+forge-ci"
     assert context["gitea_runtime_token"].count(".") == 2
     assert "actions_id_token_request_url" not in context.fields
 

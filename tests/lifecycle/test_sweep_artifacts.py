@@ -8,7 +8,7 @@ from django.utils import timezone
 from ci.lifecycle import artifact_folders, artifacts
 from ci.lifecycle.artifact_sweeps import expire_artifacts, remove_abandoned, tidy_artifacts
 from ci.models import Artifact, ArtifactFile, Blob
-from tests.lifecycle.artifact_making import fill, job_of, keep, keep_folder
+from tests.lifecycle.artifact_making import fill, job_of, keep, keep_folder, put
 from tests.lifecycle.test_keep_artifacts import TWO_JOBS
 
 
@@ -68,6 +68,19 @@ def test_what_a_dead_job_left_goes_after_a_day_while_the_run_goes_on(playground)
     age(Artifact.objects, days=2)
     assert remove_abandoned() == 1
     assert not Artifact.objects.exists()
+
+
+def test_a_folder_that_a_dead_job_began_stays_while_another_of_the_run_may_fill_it(playground):
+    playground.run(TWO_JOBS)
+    first, second = [playground.assigned(playground.runner(name=name)).begin() for name in ("alpha", "beta")]
+    folder = artifact_folders.open_folder(job=job_of(first), name="folder")
+    put(job_of(first), folder, "a", b"1")
+    first.complete("failure")
+    age(Artifact.objects, days=2)
+    assert remove_abandoned() == 0
+    put(job_of(second), folder, "b", b"2")
+    second.complete("success")
+    assert remove_abandoned() == 1
 
 
 def test_a_file_that_stays_half_goes_after_a_day_and_its_artifact_stays(job):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
 from django.utils import timezone
@@ -148,6 +149,40 @@ def test_a_sweep_leaves_what_is_finished_just_then(committing_playground: Playgr
     with amid(LOCK_RUN, lambda: Artifact.objects.update(finalized_at=timezone.now())):
         assert remove_abandoned() == 1
     assert Artifact.objects.get().name == "a"
+
+
+def half(playground: Playground) -> ArtifactFile:
+    """A file that nobody went on with for days."""
+    job = job_of(alone(playground))
+    folder = artifact_folders.open_folder(job=job, name="folder")
+    artifact_folders.put_file(
+        job=job, artifact_id=folder.pk, item_path="folder/a", source=BytesIO(b"1"), start=0, size=1, total=2
+    )
+    Blob.objects.update(created_at=timezone.now() - timedelta(days=2))
+    return ArtifactFile.objects.select_related("blob").get()
+
+
+def test_whose_file_is_given_up_does_not_hear_that_it_is_complete(committing_playground: Playground) -> None:
+    blob = half(committing_playground).blob
+    with rival_before(r'DELETE FROM "ci_artifactfile"', lambda: blobs.commit_all(blob=blob)) as rival:
+        assert remove_abandoned() == 1
+    assert isinstance(rival.error, blobs.BlobMissing)
+    assert not ArtifactFile.objects.exists()
+
+
+def test_a_file_that_is_begun_anew_just_then_is_not_given_up(
+    committing_playground: Playground, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = half(committing_playground).blob
+
+    def begin_anew() -> None:
+        ArtifactFile.objects.update(blob=blobs.create())
+        blobs.discard(old)
+
+    with amid(LOCK_RUN, begin_anew):
+        remove_abandoned()
+    assert ArtifactFile.objects.get().blob_id != old.pk
+    assert "failed" not in caplog.text
 
 
 def test_a_repository_is_deleted_with_what_it_kept(committing_playground: Playground) -> None:

@@ -68,6 +68,20 @@ def test_a_new_token_is_shown_once_with_the_commands(alice: Client, playground: 
     assert runner.repository == playground.repository
 
 
+@pytest.mark.parametrize("action", [None, "create_token"])
+def test_the_commands_without_a_token_are_there_at_any_time(
+    alice: Client, playground: Playground, action: str | None
+) -> None:
+    assert playground.repository
+    for address, scope in ((REPOSITORY, " --scope alice/widgets"), (OWNER, " --scope alice")):
+        response = alice.post(address, {"action": action}) if action else alice.get(address)
+        blocks = re.findall(r'<pre class="copy">(.*?)</pre>', response.content.decode(), re.DOTALL)
+        forge, machine = blocks[-2:]
+        assert f"manage.py create_runner --name builder --labels ubuntu-latest{scope}" in forge.splitlines()[1]
+        assert forge.endswith(scope)
+        assert "forgejo-runner create-runner-file --instance http://127.0.0.1:8000 --secret" in machine
+
+
 def test_a_token_is_revoked(alice: Client, playground: Playground) -> None:
     mine(playground)
     token = RegistrationToken.objects.get()

@@ -17,4 +17,4 @@ def check_held_before(job_id: int, holder: Holder) -> None:
     if now is None or holder.assignment > now[1]:
         raise NotFound("There is no such task.")
     if holder.assignment == now[1] and now[0] is not None and now[0] != holder.runner_id:
-        raise ConnectError("permission_denied", "invalid runner for task")
+        raise ConnectError("internal", "invalid runner for task")  # as Forgejo and Gitea have it
