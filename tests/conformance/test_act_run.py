@@ -6,6 +6,7 @@ by a runner process. What act itself brings along is given here too: the actor n
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ def hindrance(row: Row) -> str | None:
         return "needs the network: a script asks for it"
     if missing := [uses for uses in used if uses.startswith("./") and not published_with(row, uses)]:
         return f"its file is not published: {missing[0]}"
+    if "/root" in texts and not os.access("/root", os.R_OK | os.X_OK):
+        return "needs to be root: a step works in /root"
     if "pwsh" in texts and shutil.which("pwsh") is None:
         return "PowerShell is not installed here"
     return None
