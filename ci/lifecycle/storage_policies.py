@@ -11,6 +11,7 @@ from django_q.tasks import async_task
 from ci.lifecycle import events
 from ci.lifecycle.errors import InvalidInput
 from ci.models import StoragePolicy
+from forge.access import can_operate
 from forge.models import Repository
 
 # GitHub docs, "Configuring the retention period for GitHub Actions artifacts and logs in your repository".
@@ -57,6 +58,6 @@ def set_policy(
 
 
 def _may_give(repository: Repository, cache_bytes: int, actor: Any) -> bool:
-    if cache_bytes <= settings.CACHE_BYTES or actor is None or actor.is_superuser:
+    if cache_bytes <= settings.CACHE_BYTES or actor is None or can_operate(actor):
         return True
     return cache_bytes == policy(repository).cache_bytes
