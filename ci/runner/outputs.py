@@ -33,16 +33,19 @@ def evaluate_environment_url(session: Session, scope: Scope, console: Console) -
 
 
 def evaluate_outputs(session: Session, scope: Scope, console: Console) -> dict[str, str]:
-    """The job's outputs; a value with a secret in it is left out, as on GitHub: they are shown and stored in clear.
+    """The job's outputs; as on GitHub without the empty ones, and without those that have a secret in them.
 
-    Raises StepFailure.
+    They are shown and stored in clear. Raises StepFailure.
     """
     raw = session.payload.definition.get("outputs")
     found = session.texts(raw, session.contexts(scope), session.functions(scope), what="outputs")
     outputs: dict[str, str] = {}
     size = 0
     for name, value in found.items():
-        if session.masks.found_in(value):
+        if not value:
+            if console.debug:
+                console.print(f"##[debug]Skip output '{name}' since it's empty")
+        elif session.masks.found_in(value):
             console.warning(f"Skip output '{name}' since it may contain secret.")
         elif size + len(name) + len(value) > OUTPUT_LIMIT or len(outputs) >= MOST_OUTPUTS or len(name) > 255:
             console.warning(

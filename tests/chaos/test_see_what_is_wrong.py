@@ -117,6 +117,13 @@ def test_a_step_that_was_killed_behind_its_output_has_set_it_all_the_same() -> N
     assert expected_log.read(row([*ended, OUTPUT, OUTPUT], conclusion="failure"), SPEAKER).problem
 
 
+def test_a_step_that_was_killed_before_the_one_with_the_output_sets_none() -> None:
+    killed = [*whole()[: at("speaker 1 9 ") + 1], "##[error]Process completed with exit code 137."]
+    said = expected_log.read(row([*killed, CLEANING], conclusion="failure"), SPEAKER)
+    assert (said.problem, said.complete, said.code) == ("", False, 137)
+    assert expected_log.read(row([*killed, OUTPUT, CLEANING], conclusion="failure"), SPEAKER).problem
+
+
 def test_a_round_has_its_jobs_and_the_same_seed_the_same_work() -> None:
     work = Workload(7)
     counted = {path: sum(job.legs or 1 for job in file.jobs) + len(file.calls) for path, file in work.files.items()}

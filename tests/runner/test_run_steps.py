@@ -27,7 +27,11 @@ def test_steps_hand_on_outputs_environment_path_and_summary(server: FakeServer, 
                 "run": 'mytool; echo "[$text]"; echo "${{ env.text }}" | wc -l',
             },
         ],
-        outputs={"answer": "${{ steps.one.outputs.value }}", "leak": "x${{ secrets.PASSWORD }}"},
+        outputs={
+            "answer": "${{ steps.one.outputs.value }}",
+            "leak": "x${{ secrets.PASSWORD }}",
+            "empty": "${{ steps.none.outputs.value }}",
+        },
         secrets={"PASSWORD": "hunter2hunter2"},
     )
     runners.run(job)
@@ -36,6 +40,7 @@ def test_steps_hand_on_outputs_environment_path_and_summary(server: FakeServer, 
     assert "from-tool" in lines and "[first" in lines and "second]" in lines and "2" in lines
     assert job.outputs == {"answer": "4 2"}
     assert "Skip output 'leak' since it may contain secret." in job.text
+    assert "Set output 'answer'" in job.text and "output 'empty'" not in job.text
     assert next(step["summary"] for step in job.steps.values() if "summary" in step) == "# Done\n"
 
 
