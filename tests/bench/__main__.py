@@ -1,18 +1,35 @@
-"""How fast is it? `python -m tests.bench [name]` runs one benchmark, or all."""
+"""How fast is it? `python -m tests.bench [name…]` measures what is named, or all, and prints one table."""
 
+from __future__ import annotations
+
+import argparse
 import sys
+from collections.abc import Callable, Sequence
 
 from tests.bench import language, load, scaling
+from tests.bench.figures import Figure, table
 
-BENCHMARKS = {"language": language.main, "load": load.main, "scaling": scaling.main}
+# Each measures the real product beside a limit or a peer, in the same run.
+FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {}
+# Those with words of their own; 1 for what is wrong.
+REPORTS: dict[str, Callable[[], int]] = {"language": language.main, "load": load.main, "scaling": scaling.main}
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in BENCHMARKS]
-    if unknown:
-        print(f"No benchmark is called {', '.join(unknown)}. There are: {', '.join(BENCHMARKS)}", file=sys.stderr)
-        return 2
-    return max(BENCHMARKS[name]() for name in names or BENCHMARKS)
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join([*FIGURES, *REPORTS])}")
+    names = parser.parse_args(arguments).names or list(FIGURES)
+    if unknown := [name for name in names if name not in {**FIGURES, **REPORTS}]:
+        parser.error(f"no benchmark is called {', '.join(unknown)}; there are {', '.join([*FIGURES, *REPORTS])}")
+    wrong = max((REPORTS[name]() for name in names if name in REPORTS), default=0)
+    found: list[Figure] = []
+    for name in names:
+        if name in FIGURES:
+            print(f"{name} …", file=sys.stderr, flush=True)
+            found += FIGURES[name]()
+    if found:
+        print("\n".join(table(found)))
+    return wrong
 
 
 if __name__ == "__main__":

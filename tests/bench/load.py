@@ -5,11 +5,6 @@ Runners by protocol, in processes of their own, against `manage.py up` with its 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,28 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import httpx
-import psycopg
-
-from forge.postgres import embedded_database
 from tests.bench.fleet import lines_of
-from tests.e2e.people import Person
-from tests.e2e.product import ROOT, Product, children_of
+from tests.bench.ground import Companion, Ground, running
 from tests.e2e.projects import Project
 
 FLEETS = 2
-PARTS = ("postgres", "uvicorn", "qcluster", "manage.py watch")
 LABELS = (["linux"], ["linux", "x64"], ["linux", "x64", "gpu"], ["linux", "arm"])
 # No sweep makes good for a notification that woke nobody: a poll then waits for its end, from 10 s on.
 SETTINGS = {
     "FORGE_SWEEP_SECONDS": "3600",
     # A machine that is busy with other things is slow to acknowledge, and no job shall be given twice for that.
     "FORGE_ACKNOWLEDGE_SECONDS": "300",
-    "FORGE_ACTIONS_SOURCES": "",
-    "FORGE_LOG_LEVEL": "WARNING",
 }
 LOST_SECONDS = 8.0
 SHAPES = {
@@ -116,36 +102,14 @@ class Figures:
 class Load:
     """A product that is loaded, and what its database says."""
 
-    def __init__(self, folder: Path, product: Product) -> None:
-        self.product = product
-        self._given = embedded_database(folder)
-        person = Person(product, *product.first_account)
-        self.project = Project.create(person, "load", folder.parent / "tree")
+    def __init__(self, ground: Ground) -> None:
+        self.ground, self.product, self.sql = ground, ground.product, ground.sql
+        self.project = Project.create(ground.person, "load", ground.folder / "tree")
         files = {
             f".github/workflows/{name}.yml": f"name: {name}\non: workflow_dispatch\njobs:\n  {jobs}\n"
             for name, (_, jobs) in SHAPES.items()
         }
         self.project.start(files)
-
-    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        names = {"NAME": "dbname", "USER": "user", "HOST": "host", "PORT": "port"}
-        parameters = {names[key]: self._given[key] for key in names}
-        with psycopg.connect(**parameters, autocommit=True) as session:
-            return session.execute(statement, values).fetchall()  # type: ignore[arg-type]
-
-    def register(self, count: int) -> list[tuple[str, list[str]]]:
-        """Tokens and labels of new runners."""
-        call = self.project.owner.call
-        registration = call("POST", f"{self.project.api}/registration-tokens", {})["token"]
-        found = []
-        with httpx.Client(base_url=self.product.url, timeout=60, trust_env=False) as client:
-            client.headers["Authorization"] = f"Bearer {registration}"
-            for number in range(count):
-                labels = LABELS[number % len(LABELS)]
-                body = {"name": f"load-{number}", "labels": labels}
-                answer = client.post("/api/runner/v1/runners", json=body).raise_for_status()
-                found.append((answer.json()["token"], labels))
-        return found
 
     def dispatch(self, jobs: int) -> int:
         """Runs of all shapes in turn until there are that many jobs; how many there are."""
@@ -160,16 +124,6 @@ class Load:
             list(threads.map(lambda name: self.project.dispatch(f"{name}.yml"), names))
         return queued
 
-    def work(self) -> Counter[str]:
-        """Seconds of a processor that each part has used since it started."""
-        used: Counter[str] = Counter()
-        for part in PARTS:
-            family = [self.product.child(part)]
-            for pid in family:
-                family += children_of(pid)
-                used[part] += _processor_seconds(pid)
-        return used
-
     def left(self) -> int:
         return int(self.sql("SELECT count(*) FROM ci_job WHERE state <> 'ended'")[0][0])
 
@@ -183,29 +137,23 @@ class Load:
 
 @contextmanager
 def loaded() -> Iterator[Load]:
-    with tempfile.TemporaryDirectory(prefix="forge-load-") as folder:
-        data = Path(folder) / "data"
-        product = Product(data, "--runners", "0", **SETTINGS)
-        try:
-            product.wait_until_printed("Ctrl-C stops it")
-            yield Load(data, product)
-        finally:
-            product.stop()
+    with running(**SETTINGS) as ground:
+        yield Load(ground)
 
 
 def bear(load: Load, *, runners: int, jobs: int, patience: float) -> Figures:
     """Let the runners work the jobs, for at most `patience` seconds, and measure."""
-    registered = load.register(runners)
+    registered = load.ground.register(runners, LABELS, api=load.project.api)
     figures = Figures(runners, jobs, deadlocks=-load.deadlocks())
-    fleets = [_Fleet(load.product.port, number, registered) for number in range(FLEETS)]
-    began, work = time.time(), load.work()
+    fleets = [_fleet(load.product.port, number, registered) for number in range(FLEETS)]
+    began, work = time.time(), load.ground.work()
     try:
         load.dispatch(jobs)
         until = began + patience
         while load.left():
             assert time.time() < until, f"{load.left()} jobs are left after {patience} s\n{load.product.logs()}"
             time.sleep(0.25)
-        figures.seconds, figures.work = time.time() - began, load.work() - work
+        figures.seconds, figures.work = time.time() - began, load.ground.work() - work
         stories = [fleet.end() for fleet in fleets]
     finally:
         for fleet in fleets:
@@ -230,47 +178,12 @@ def bear(load: Load, *, runners: int, jobs: int, patience: float) -> Figures:
     return figures
 
 
-def _processor_seconds(pid: int) -> float:
-    """Its own, and of its children that have ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    except OSError:
-        return 0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-class _Fleet:
-    """One process of runners: each fleet has those whose number leaves its own as the rest."""
-
-    def __init__(self, port: int, number: int, registered: Sequence[tuple[str, list[str]]]) -> None:
-        size = -(-len(registered) // FLEETS)
-        own = registered[number * size : (number + 1) * size]
-        environment = {name: os.environ[name] for name in ("PATH",)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.fleet"],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        task = {"host": "127.0.0.1", "port": port, "first": number * size, "tokens": [token for token, _ in own]}
-        self._say(json.dumps(task))
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n"
-
-    def _say(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-
-    def end(self) -> dict[str, Any]:
-        output, _ = self._process.communicate("end\n", timeout=60)
-        return dict(json.loads(output))
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+def _fleet(port: int, number: int, registered: Sequence[tuple[str, list[str]]]) -> Companion:
+    """One process of runners, the so-manieth of all."""
+    size = -(-len(registered) // FLEETS)
+    own = registered[number * size : (number + 1) * size]
+    task = {"host": "127.0.0.1", "port": port, "first": number * size, "tokens": [token for token, _ in own]}
+    return Companion("fleet", task)
 
 
 def longest_missed(
