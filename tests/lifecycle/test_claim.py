@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci.lifecycle import registration
+from ci.lifecycle import fetch, registration
 from ci.lifecycle.errors import Unauthenticated
 from ci.models import Job, JobState, Scope, Secret
 from tests.playground import Playground, jobs_of
@@ -124,6 +124,19 @@ def test_a_job_that_cannot_be_prepared_ends_failed_and_the_next_is_given(playgro
     assert "FORGE_SECRETS_KEYS" in job.end_note
     broken.refresh_from_db()
     assert broken.conclusion == "failure"
+
+
+def test_a_poll_tries_so_many_broken_jobs_and_the_next_goes_on(
+    playground: Playground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MAX_TRIES", 2)
+    broken = [playground.run() for _ in range(3)]
+    fine = playground.run(repository=playground.make_repository(name="other"))
+    Secret.objects.create(repository=broken[0].repository, name="LOST_KEY", encrypted="not-fernet")
+    runner = playground.runner()
+    assert playground.fetch(runner) is None
+    assert [jobs_of(run)["build"].state for run in broken] == ["ended", "ended", "queued"]
+    assert playground.assigned(runner).job.run == fine
 
 
 def test_a_removed_runner_is_unauthenticated(playground: Playground) -> None:

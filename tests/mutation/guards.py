@@ -10,6 +10,7 @@ from tests.mutation.guard import LIFE, RACES, Guard, T
 from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
 from tests.mutation.scaling import OF_RUNNER_SETS
 from tests.mutation.states import STATES
+from tests.mutation.tries import OF_TRIES
 
 GUARDS = (
     Guard(
@@ -257,6 +258,7 @@ GUARDS = (
     *ROW_LOCKS,
     *VERSION_CONDITIONS,
     *STATES,
+    *OF_TRIES,
     *CONSTRAINTS,
     *OF_RUNNER_SETS,
     *OF_ARTIFACTS,

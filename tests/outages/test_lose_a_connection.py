@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from ci.lifecycle.transitions import tries
 from ci.lifecycle.transitions.guard import guarded
 from ci.lifecycle.transitions.tries import RETRIES, OutcomeUnknown
 from ci.models import Event, Log
@@ -140,17 +143,47 @@ def test_after_a_crash_the_number_of_a_commit_proves_nothing(committing_playgrou
 
 
 def test_the_tries_are_bounded(committing_playground: Playground) -> None:
-    tries = []
+    sessions = []
 
     @guarded
     def never() -> None:
-        tries.append(backend())
+        sessions.append(backend())
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
     with pytest.raises(OperationalError):
         never()
-    assert len(set(tries)) == len(tries) == RETRIES
+    assert len(set(sessions)) == len(sessions) == RETRIES
+
+
+def test_a_session_that_the_database_ended_for_idling_is_answered_as_lost(
+    committing_playground: Playground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL calls this one an internal error: whoever asked is told to come back all the same."""
+    monkeypatch.setattr(tries, "RETRY_SECONDS", -1.0)
+
+    @guarded
+    def idle() -> None:
+        own = backend()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = '1ms'")
+        thread = threading.Thread(target=until_gone, args=[own])
+        thread.start()
+        thread.join()
+        backend()
+
+    with pytest.raises(OperationalError, match="idle-in-transaction"):
+        idle()
+
+
+def until_gone(pid: int) -> None:
+    limit = time.monotonic() + 60
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [pid])
+        while cursor.fetchone()[0]:
+            assert time.monotonic() < limit
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [pid])
+    connection.close()
 
 
 def test_no_job_fails_because_the_database_broke_off_its_preparation(committing_playground: Playground) -> None:
