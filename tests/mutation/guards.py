@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutation.artifacts import OF_ARTIFACTS
+from tests.mutation.blobs import OF_BLOBS
 from tests.mutation.caches import OF_CACHES
 from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
@@ -263,4 +264,5 @@ GUARDS = (
     *OF_RUNNER_SETS,
     *OF_ARTIFACTS,
     *OF_CACHES,
+    *OF_BLOBS,
 )

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from ci.lifecycle import artifact_folders, artifacts, transitions
-from ci.lifecycle.artifact_sweeps import remove_abandoned
+from ci.lifecycle.artifact_sweeps import expire_artifacts, remove_abandoned
 from ci.lifecycle.errors import AlreadyExists, Conflict, JobEnded, NotFound, Unauthenticated
 from ci.models import Artifact, ArtifactFile, Blob, Job
 from ci.storage import blobs
@@ -183,6 +183,32 @@ def test_a_file_that_is_begun_anew_just_then_is_not_given_up(
         remove_abandoned()
     assert ArtifactFile.objects.get().blob_id != old.pk
     assert "failed" not in caplog.text
+
+
+def test_who_begins_a_file_anew_waits_for_who_gives_it_up(committing_playground: Playground) -> None:
+    file = half(committing_playground)
+    folder = file.artifact
+    assert folder.job is not None
+    job = folder.job
+    with rival_before(r'DELETE FROM "ci_artifactfile"', lambda: put(job, folder, "a", b"anew")) as rival:
+        assert remove_abandoned() == 1
+    assert rival.error is None
+    assert rival.waited_in.startswith(WAITING)
+    assert b"".join(blobs.read(ArtifactFile.objects.get().blob)) == b"anew"
+
+
+def test_an_artifact_that_is_deleted_while_it_expires_goes_once(
+    committing_playground: Playground, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = keep(job_of(alone(committing_playground)), "a")
+    Artifact.objects.update(expires_at=timezone.now() - timedelta(days=1))
+    delete = lambda: artifacts.delete_artifact(artifact_id=made.pk)  # noqa: E731
+    with rival_before(r'UPDATE "ci_artifact" SET "blob_id"', delete) as rival:
+        assert expire_artifacts() == 1
+    assert rival.error is None
+    assert rival.waited_in.startswith(WAITING)
+    assert "failed" not in caplog.text
+    assert not Artifact.objects.exists() and not Blob.objects.exists()
 
 
 def test_a_repository_is_deleted_with_what_it_kept(committing_playground: Playground) -> None:

@@ -1,12 +1,15 @@
 """Blocks, lists and ends of one blob that meet: whoever holds its lock goes first, and no bytes are mixed or left."""
 
 import pytest
+from django.utils import timezone
 
-from ci.models import Blob, BlobPart
+from ci.models import Artifact, Blob, BlobPart
 from ci.storage import blobs
+from ci.storage.blob_orphans import remove_orphans
 from tests.races.interleaving import rival_before
-from tests.storage.blob_files import content, put, stored
+from tests.storage.blob_files import age_rows, content, put, stored
 from tests.storage.conftest import blobs as folder
+from tests.storage.rows import make_job
 
 __all__ = ["folder"]
 
@@ -148,4 +151,16 @@ def test_a_commit_during_a_discard_finds_nothing(blob, folder):
     with rival_before(r'DELETE FROM "ci_blob"', lambda: commit(blob, "a")) as rival:
         blobs.discard(blob)
     assert rival.waited_in and isinstance(rival.error, blobs.BlobMissing)
+    assert stored(folder) == []
+
+
+def test_a_commit_waits_for_the_sweep_of_its_parts_and_misses_them(folder):
+    blob = blobs.create()
+    job = make_job()
+    Artifact.objects.create(run=job.run, attempt=1, name="a", blob=blob, expires_at=timezone.now())
+    put(blob, "a", b"left for days")
+    age_rows(days=3)
+    with rival_before(r'DELETE FROM "ci_blobpart"', lambda: commit(blob, "a")) as rival:
+        assert remove_orphans() == 1
+    assert rival.waited_in and isinstance(rival.error, blobs.BlockMissing)
     assert stored(folder) == []
