@@ -36,9 +36,10 @@ def settle(group_id: int) -> None:
         group = lock_group(group_id)
     except ConcurrencyGroup.DoesNotExist:
         return
-    for run_id in sorted(_runs_concerned(group)):
+    concerned = _runs_concerned(group)
+    for run_id in sorted(concerned):
         lock_run(run_id)
-    waiting = _waiting(group)
+    waiting = _waiting(group, concerned)
     # A free place goes to who came first, as if each arrival had been settled at once.
     if waiting and not _holders(group):
         _let_in(waiting.pop(0))
@@ -66,9 +67,10 @@ def _runs_concerned(group: ConcurrencyGroup) -> set[int]:
     return set(runs.values_list("id", flat=True)) | set(jobs.values_list("run_id", flat=True))
 
 
-def _waiting(group: ConcurrencyGroup) -> list[Entrant]:
-    runs = Run.objects.filter(WAITING_RUN, concurrency_group=group)
-    return sorted([*runs, *Job.objects.filter(waits_for(group.pk))], key=_arrival)
+def _waiting(group: ConcurrencyGroup, locked: set[int]) -> list[Entrant]:
+    """Of the locked runs. A job that has come since then has asked for a settling of its own, which locks its run."""
+    runs = Run.objects.filter(WAITING_RUN, concurrency_group=group, pk__in=locked)
+    return sorted([*runs, *Job.objects.filter(waits_for(group.pk), run__in=locked)], key=_arrival)
 
 
 def _arrival(entrant: Entrant) -> tuple[datetime, int]:
@@ -111,7 +113,8 @@ def _let_in(entrant: Entrant) -> None:
     if isinstance(entrant, Run):
         start_run(entrant)
         return
-    job = Job.objects.select_for_update(no_key=True).get(pk=entrant.pk)
+    # Not locked: it is blocked, and such a one moves only under the lock of its run.
+    job = Job.objects.get(pk=entrant.pk)
     go(job.run, job)
     advance(job.run)
 
