@@ -65,10 +65,11 @@ def settle(*, repository: Repository, push_ids: Sequence[int], outcomes: dict[st
     ]
     forced = _forced(repository, happened)
     with transaction.atomic():
-        # Before the rows that hang on it, as who deletes the repository has it, or each could wait for the other.
+        # Before the rows that hang on it, as who deletes the repository has it, or each could wait for the other. They
+        # need no lock of their own: a recorded one is settled and deleted under this lock only.
         Repository.objects.select_for_update(no_key=True).filter(pk=repository.pk).first()
-        locked = Push.objects.select_for_update().filter(pk__in=[row.pk for row in rows], state=Push.State.RECORDED)
-        still = set(locked.values_list("pk", flat=True))
+        left = Push.objects.filter(pk__in=[row.pk for row in rows], state=Push.State.RECORDED)
+        still = set(left.values_list("pk", flat=True))
         settled = [row for row in happened if row.pk in still]
         now = timezone.now()
         _close(still - {row.pk for row in settled}, Push.State.REFUSED, now)

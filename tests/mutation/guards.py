@@ -9,6 +9,7 @@ from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
 from tests.mutation.guard import LIFE, RACES, Guard, T
 from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
+from tests.mutation.pushes import OF_PUSHES
 from tests.mutation.scaling import OF_RUNNER_SETS
 from tests.mutation.states import STATES
 from tests.mutation.tries import OF_TRIES
@@ -265,4 +266,5 @@ GUARDS = (
     *OF_ARTIFACTS,
     *OF_CACHES,
     *OF_BLOBS,
+    *OF_PUSHES,
 )

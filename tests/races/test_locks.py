@@ -14,7 +14,7 @@ from django.db import connection
 from ci.lifecycle import schedules, settings_values, signing_keys, transitions, workflow_switch
 from ci.lifecycle.encryption import decrypt
 from ci.lifecycle.errors import Conflict, LogLimit, Unauthenticated
-from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner, RunnerPhase, Scope, Secret, Workflow
+from ci.models import ConcurrencyGroup, Job, JobState, Run, Runner, RunnerPhase, Scope, Secret, SigningKey, Workflow
 from tests.lifecycle.test_deadlines import let_pass
 from tests.lifecycle.test_schedule import due
 from tests.playground import Assigned, Playground, states_of
@@ -248,3 +248,14 @@ def test_two_who_need_the_first_signing_key_make_one(transactional_db: None) -> 
     assert rival.error is None
     assert "advisory" in rival.waited_in
     assert rival.result == key
+
+
+def test_two_who_replace_the_signing_key_replace_it_twice(transactional_db: None) -> None:
+    """Who asked for another key has not got it when the one that is in use was made before he asked."""
+    signing_keys.current()
+    with rival_before(r'INSERT INTO "ci_signingkey"', signing_keys.replace) as rival:
+        assert signing_keys.replace()
+    assert "advisory" in rival.waited_in
+    assert (rival.result, rival.error) == (True, None)
+    assert SigningKey.objects.filter(retired_at=None).count() == 1
+    assert SigningKey.objects.filter(encrypted="").count() == 2
