@@ -30,6 +30,14 @@ _TABLES = [
     *("ci_job", "ci_run", "ci_step", "ci_heartbeat", "ci_runner", "ci_log", "ci_logchunk", "ci_event"),
     "django_q_ormq",
 ]
+# The head of each label set's queue, through its index: however many jobs wait behind it.
+HEADS = """
+    SELECT labels, head.id, extract(epoch FROM now() - head.queued_at)::float8 FROM ci_labelset
+    CROSS JOIN LATERAL (
+        SELECT id, queued_at FROM ci_job WHERE label_set_id = ci_labelset.id AND state = 'queued'
+        ORDER BY priority DESC, queued_at, id LIMIT 1
+    ) AS head ORDER BY 3 DESC, 2 LIMIT 10
+"""
 _LIMITS = {
     "autovacuum": "on",
     "idle_in_transaction_session_timeout": "above 0",
@@ -133,12 +141,7 @@ def _tasks() -> Found:
 
 
 def _jobs() -> Found:
-    # The head of each label set's queue, through its index: however many jobs wait behind it.
-    rows = _all(
-        "SELECT labels, head.id, extract(epoch FROM now() - head.queued_at)::float8 FROM ci_labelset"
-        " CROSS JOIN LATERAL (SELECT id, queued_at FROM ci_job WHERE label_set_id = ci_labelset.id"
-        " AND state = 'queued' ORDER BY priority DESC, queued_at, id LIMIT 1) AS head ORDER BY 3 DESC, 2 LIMIT 10"
-    )
+    rows = _all(HEADS)
     bad = any(age > _QUEUED_SECONDS for _, _, age in rows)
     shown = [[", ".join(labels), str(job), duration(age)] for labels, job, age in rows]
     return Found(LOOK if bad else GOOD, shown, "" if rows else "None waits.")

@@ -131,7 +131,8 @@ def server_settings(sizes: Sizes) -> dict[str, str]:
     connections = max(300, sizes.connections + 3)
     return {
         "max_connections": str(connections),
-        "shared_buffers": _mebibytes(memory // 8, least=64, most=4096),
+        # Not more: each session that has used all of it has page tables of a 512th for itself.
+        "shared_buffers": _mebibytes(memory // 8, least=64, most=2048),
         "effective_cache_size": _mebibytes(memory // 2, least=128, most=1024**2),
         "work_mem": _mebibytes(memory // 8 // connections, least=2, most=16),
         "maintenance_work_mem": _mebibytes(memory // 32, least=16, most=512),

@@ -18,9 +18,10 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from ci.admin import health
-from ci.admin.health_parts import PARTS, duration
+from ci.admin.health_parts import HEADS, PARTS, duration
 from ci.lifecycle.leading import SCALER_LOCK
 from ci.lifecycle.watch import LEADER_LOCK
+from ci.models import Job
 
 ADDRESS = "/admin/health/"
 NAMES = [part.name for part in PARTS]
@@ -136,6 +137,25 @@ def test_old_tasks_and_jobs_are_named(operator, playground):
     assert "Look at this" in found["Oldest task"]
     job = run.jobs.get()
     assert f"{', '.join(job.runs_on)} {job.pk} 30 min" in found["Jobs at the head of their queues"]
+
+
+def test_the_heads_of_the_queues_are_found_by_their_index(playground):
+    """However many jobs wait: one look for each label set."""
+    first = playground.run().jobs.get()
+    waiting = (
+        Job(
+            run=first.run, key=f"job-{number}", name="x", state="queued", runs_on=first.runs_on, expanded=True,
+            label_set=first.label_set, queued_at=timezone.now(),
+        )
+        for number in range(5000)
+    )  # fmt: skip
+    Job.objects.bulk_create(waiting)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE ci_job; ANALYZE ci_labelset")
+        cursor.execute(f"EXPLAIN {HEADS}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "using job_queue on ci_job" in plan
+    assert "Seq Scan on ci_job" not in plan
 
 
 def test_leaders_are_named_and_missed(operator):
