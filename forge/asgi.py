@@ -9,6 +9,7 @@ import re
 from typing import Any, cast
 
 from a2wsgi import WSGIMiddleware
+from django.conf import settings
 
 from forge.wsgi import application as django  # isort: skip - what follows reads settings and models
 
@@ -23,7 +24,7 @@ from forge.wsgi_bodies import Receive, Send, prepared
 
 _log = logging.getLogger(__name__)
 # Beside its own threads Django's ASGI handler would start one for every open request.
-_THREADS = 16
+_THREADS = settings.WEB_THREADS or 16
 _REPAIR_SECONDS = 30.0
 _WAITING = re.compile(r"/api/runner/v1/jobs/(?:fetch|[0-9]+/heartbeat)")
 # Its own types are narrower than what the specification of ASGI says.

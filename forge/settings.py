@@ -6,6 +6,7 @@ from pathlib import Path
 
 import environ
 
+from forge.counts import given_count
 from forge.postgres import embedded_database, given_database
 from forge.secret_key import load_secret_key
 
@@ -90,6 +91,10 @@ DATABASES["default"]["OPTIONS"]["options"] = (
     # What was answered is on the disk, also where the server's own default is another.
     " -c synchronous_commit=on"
 )
+# Each part of the product calls itself more exactly: forge.session_names.
+DATABASES["default"]["OPTIONS"]["application_name"] = "forge"
+# A transaction that has been open for longer is named on the health page and in the log of `watch`.
+LONG_TRANSACTION_SECONDS = env.float("FORGE_LONG_TRANSACTION_SECONDS", default=10)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -217,10 +222,15 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "ci.api.schema.add_raw_routes"],
 }
 
+# None: `manage.py up` chooses from the machine (ci.management.sizes).
+WEB_PROCESSES = given_count("FORGE_WEB_PROCESSES", most=64)
+WEB_THREADS = given_count("FORGE_WEB_THREADS", most=256)
+TASK_WORKERS = given_count("FORGE_TASK_WORKERS", most=64)
+
 Q_CLUSTER = {
     "name": "forge",
     "orm": "default",
-    "workers": env.int("FORGE_TASK_WORKERS", default=2),
+    "workers": TASK_WORKERS or 2,
     "timeout": 60,
     "retry": 300,
     # A task that failed stays queued, for what stopped it may pass: a database that was away for a moment.

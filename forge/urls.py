@@ -11,6 +11,7 @@ admin.site.index_title = "Operation"
 handler500 = "forge.web.unavailable.answer"
 
 urlpatterns = [
+    path("admin/health/", include("ci.admin.health")),
     path("admin/", admin.site.urls),
     # Before the API of this server: some of these addresses lie below it.
     path("", include("ci.interop.urls")),

@@ -1,4 +1,4 @@
-"""`/metrics`: who may read the figures of the runner sets, and in which of Prometheus' formats?"""
+"""`/metrics`: who may read the figures of the instance, and in which of Prometheus' formats?"""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from prometheus_client.exposition import choose_encoder
 
 from ci.api.authentication import token_in
 from ci.api.errors import CHALLENGE
+from ci.api.session_metrics import SessionCollector
 from ci.api.set_metrics import SetCollector
 from forge.access import can_operate
 
@@ -34,6 +35,7 @@ class MetricsView(View):
             return refusal
         registry = CollectorRegistry(auto_describe=False)
         registry.register(SetCollector())
+        registry.register(SessionCollector())
         encoder, content_type = choose_encoder(request.headers.get("Accept", ""))
         return _uncached(HttpResponse(encoder(registry), content_type=content_type))
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from ci.lifecycle import sweeps
+from ci.lifecycle.database_sessions import LongTransactions
 from ci.lifecycle.events import DEADLINE_SET
 from ci.lifecycle.leading import Leading, Session, listen
 from forge.git import receive
@@ -19,6 +20,7 @@ LEADER_LOCK = 0x466F726765
 # The leader looks at least this often whatever it was told.
 LONGEST_SLEEP_SECONDS = 10.0
 BACKSTOP = timedelta(seconds=30)
+LOOK_AT_SESSIONS = timedelta(seconds=10)
 TIDY = timedelta(days=1)
 TIDY_BLOBS = timedelta(hours=1)
 
@@ -29,6 +31,7 @@ class Watch:
     def __init__(self) -> None:
         self._leading = Leading(lock=LEADER_LOCK, name="forge watch")
         self._losing_from = timezone.now()
+        self._long_transactions = LongTransactions()
 
     def stop(self) -> None:
         self._leading.stop()
@@ -42,7 +45,7 @@ class Watch:
         # Until now perhaps nobody could reach the server or its database: whoever is alive gets the time to say so.
         self._losing_from = timezone.now() + timedelta(seconds=settings.HEARTBEAT_SECONDS)
         last_backstop, last_tidy = timezone.now() - BACKSTOP, timezone.now() - TIDY
-        last_tidy_blobs = timezone.now() - TIDY_BLOBS
+        last_tidy_blobs, last_look = timezone.now() - TIDY_BLOBS, timezone.now() - LOOK_AT_SESSIONS
         while not self._leading.stopped.is_set():
             close_old_connections()
             sweeps.sweep(losing_from=self._losing_from)
@@ -50,6 +53,9 @@ class Watch:
                 sweeps.settle_groups()
                 receive.repair()
                 last_backstop = timezone.now()
+            if timezone.now() - last_look >= LOOK_AT_SESSIONS:
+                self._long_transactions.look()
+                last_look = timezone.now()
             if timezone.now() - last_tidy >= TIDY:
                 async_task("ci.lifecycle.tasks.remove_orphaned_logs")
                 last_tidy = timezone.now()

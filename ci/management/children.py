@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -46,8 +47,11 @@ class Program:
         log: Path,
         cwd: Path,
         patience: Sequence[float],
+        open_files: int | None = None,
     ) -> None:
+        """`open_files`: how many it may have at once, connections too; None: as many as this process."""
         self.name, self.log = name, log
+        self._open_files = open_files
         self._command, self._env, self._cwd, self._patience = command, env, cwd, patience
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -65,8 +69,18 @@ class Program:
                 cwd=self._cwd,
                 env=self._env,
                 start_new_session=True,  # Ctrl-C reaches us alone, and we end the children in order
-                preexec_fn=ending_with_parent(signal.SIGTERM),
+                preexec_fn=self._entrance(),
             )
+
+    def _entrance(self) -> Callable[[], None]:
+        ending, open_files = ending_with_parent(signal.SIGTERM), self._open_files
+
+        def enter() -> None:
+            ending()
+            if open_files is not None:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+        return enter
 
     def has_ended(self) -> bool:
         """Whether it has; what it left of its process group is killed then, so that a restart finds no rival."""

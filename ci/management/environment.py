@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ci.management.machine import cores, is_loopback, local_url
+from ci.management.machine import is_loopback, local_url
 
 _LOCAL_HOSTS = "localhost,.localhost,127.0.0.1,[::1]"
 _FOR_SERVERS_ONLY = ("FORGE_", "DJANGO_", "DATABASE_URL", "AWS_")
@@ -15,7 +15,7 @@ _FOR_SERVERS_ONLY = ("FORGE_", "DJANGO_", "DATABASE_URL", "AWS_")
 def server_environment(data: Path, host: str, port: int) -> dict[str, str]:
     """What this process itself must have had when it loaded its settings, and all servers get. Given values win."""
     wanted = {"FORGE_DATA": str(data), "DJANGO_SETTINGS_MODULE": "forge.settings", "PYTHONUNBUFFERED": "1"}
-    defaults = {"FORGE_URL": local_url(host, port), "FORGE_TASK_WORKERS": str(2 if cores() < 8 else 4)}
+    defaults = {"FORGE_URL": local_url(host, port)}
     if not is_loopback(host):
         names = dict.fromkeys([*_LOCAL_HOSTS.split(","), *_names_of(host)])
         defaults["FORGE_ALLOWED_HOSTS"] = ",".join(names)

@@ -18,9 +18,10 @@ from ci.management.children import Database, Program
 from ci.management.data_folder import DataFolder
 from ci.management.demonstration import Demo
 from ci.management.environment import runner_environment
-from ci.management.machine import local_url
+from ci.management.machine import cores, local_url, memory, most_open_files
 from ci.management.progress import Progress
 from ci.management.set_demonstration import SetDemo
+from ci.management.sizes import Given, Machine, choose, fitted, server_settings
 from ci.management.start_errors import CannotStart
 from ci.management.supervisor import Supervisor
 from forge.postgres import EmbeddedPostgres, PostgresError
@@ -47,6 +48,8 @@ class Installation:
         self._folder, self._options, self._progress = folder, options, progress
         self._supervisor = Supervisor(folder, progress)
         self._url = local_url(options.host, options.port)
+        self._given = Given(settings.WEB_PROCESSES, settings.WEB_THREADS, settings.TASK_WORKERS)
+        self._sizes = choose(Machine(cores(), memory(), most_open_files()), self._given)
 
     def run(self, git: str) -> int:
         """Run until asked to stop, or with --exit until the demo's run ended; returns the exit status.
@@ -65,6 +68,7 @@ class Installation:
         say = self._progress.say
         say(f"Forge CI on Python {sys.version.split()[0]}, git {git}, data in {self._folder.path}")
         self._start_database()
+        self._settle_sizes()
         self._migrate()
         admin = self._make_admin()
         self._start_servers()
@@ -84,13 +88,21 @@ class Installation:
             if "DATABASE_URL" in os.environ:
                 step.note = f"PostgreSQL {_given_server()} of DATABASE_URL"
                 return
-            server = EmbeddedPostgres(self._folder.path)
+            server = EmbeddedPostgres(self._folder.path, settings=server_settings(self._sizes))
             try:
                 self._supervisor.add(Database(server))
             except PostgresError as error:
                 raise CannotStart(str(error)) from error
             found = "" if server.process else ", which was running already,"
             step.note = f"PostgreSQL {server.version}{found} in {_short(server.folder)}"
+
+    def _settle_sizes(self) -> None:
+        with self._progress.step("sizes") as step:
+            # Also of a server that was found running: it may have been started for another machine.
+            self._sizes, warning = fitted(self._sizes, self._given, allowed=_allowed_connections())
+            step.note = str(self._sizes)
+        if warning:
+            self._progress.say(f"    {warning}")
 
     def _migrate(self) -> None:
         self._supervisor.check()
@@ -117,21 +129,21 @@ class Installation:
         return admin
 
     def _start_servers(self) -> None:
-        host, port = self._options.host, str(self._options.port)
-        web = ("-m", "uvicorn", "forge.asgi:application", "--workers", "2", "--loop", "uvloop", "--http", "httptools")
-        limits = ("--no-access-log", "--backlog", "8192", "--timeout-graceful-shutdown", "5", "--log-level", "warning")
+        host, port, workers = self._options.host, str(self._options.port), str(self._sizes.web_processes)
+        web = ("-m", "uvicorn", "forge.asgi:application", "--loop", "uvloop", "--http", "httptools")
+        where = ("--workers", workers, "--host", host, "--port", port, "--backlog", "8192")
+        limits = ("--no-access-log", "--timeout-graceful-shutdown", "5", "--log-level", "warning")
+        files = self._sizes.machine.open_files
         with self._progress.step("web") as step:
             # Each a stage: on the way down, web ends after those who talk to it.
-            self._supervisor.add(self._program("web", (*web, "--host", host, "--port", port, *limits), (10, 5)))
+            self._supervisor.add(self._program("web", (*web, *where, *limits), (10, 5), open_files=files))
             self._supervisor.wait_for("web", self._answers, seconds=60)
             step.note = f"listens on {host}:{port}"
         with self._progress.step("tasks") as step:
             self._supervisor.add(
                 self._program("tasks", ("manage.py", "qcluster"), (15,)),
                 self._program("watch", ("manage.py", "watch"), (10,)),
-                self._program(
-                    "scale", ("manage.py", "scale"), (10,), env={**os.environ, "FORGE_SCALE_LOCAL_URL": self._url}
-                ),
+                self._program("scale", ("manage.py", "scale"), (10,), FORGE_SCALE_LOCAL_URL=self._url),
             )
             step.note = "qcluster, watch and scale run"
 
@@ -153,12 +165,21 @@ class Installation:
             step.note = f"{len(stage)} ready for jobs"
 
     def _program(
-        self, name: str, words: Sequence[str], patience: Sequence[float], env: dict[str, str] | None = None
+        self,
+        name: str,
+        words: Sequence[str],
+        patience: Sequence[float],
+        *,
+        env: dict[str, str] | None = None,
+        open_files: int | None = None,
+        **variables: str,
     ) -> Program:
+        """`variables`: beside those that all servers get; `env`: instead of them."""
         return Program(
             name,
             [sys.executable, *words],
-            env=env if env is not None else dict(os.environ),
+            env=env if env is not None else {**os.environ, **self._sizes.environment, **variables},
+            open_files=open_files,
             log=self._folder.logs / f"{name}.log",
             cwd=settings.BASE_DIR,
             patience=patience,
@@ -186,6 +207,23 @@ def _given_server() -> str:
     if int(version.split(".")[0]) < _OLDEST_POSTGRESQL:
         raise CannotStart(f"DATABASE_URL names PostgreSQL {version}: {_OLDEST_POSTGRESQL} or newer is needed.")
     return version
+
+
+def _allowed_connections() -> int:
+    """How many connections the server, this database and our role of it allow. Raises CannotStart."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT current_setting('max_connections')::int"
+                " - current_setting('superuser_reserved_connections')::int"
+                " - coalesce(current_setting('reserved_connections', true), '0')::int,"  # since PostgreSQL 16
+                " (SELECT datconnlimit FROM pg_database WHERE datname = current_database()),"
+                " (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"
+            )
+            server, *limits = cursor.fetchone()
+    except DatabaseError as error:
+        raise CannotStart(f"The database cannot be used: {_first_line(error)}.") from error
+    return min([int(server), *(int(limit) for limit in limits if limit is not None and limit >= 0)])
 
 
 def _first_line(error: Exception) -> str:

@@ -5,12 +5,15 @@ import errno
 import ipaddress
 import os
 import re
+import resource
 import socket
 import subprocess
 
+from ci.management.control_groups import memory_limit, processor_limit
 from ci.management.start_errors import CannotStart
 
 OLDEST_GIT = (2, 30)
+_KERNEL_OPEN_FILES = 1024 * 1024
 
 
 def check_git() -> str:
@@ -66,4 +69,18 @@ def is_loopback(host: str) -> bool:
 
 def cores() -> int:
     """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(there, processor_limit() or there)
+
+
+def memory() -> int:
+    """The bytes of memory this process and its children may use."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(there, memory_limit() or there)
+
+
+def most_open_files() -> int:
+    """How many files and connections a process may be given at most (getrlimit(2): the hard limit)."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # Beyond it the kernel refuses whatever the limit says (proc(5): nr_open as it is by default).
+    return _KERNEL_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _KERNEL_OPEN_FILES)

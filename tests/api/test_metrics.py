@@ -252,7 +252,7 @@ def test_a_set_that_is_deleted_takes_its_measures_along(world, scrape):
     Runner.objects.all().delete()
     RunnerSet.objects.get().delete()
     assert not MeasureSum.objects.exists() and not JobMeasure.objects.exists()
-    assert {name for name, _ in scrape()} == {"gha_hidden_runner_sets"}
+    assert {name for name, _ in scrape()} == {"gha_hidden_runner_sets", "forge_longest_transaction_seconds"}
 
 
 def _measure(count: int, *, repository: str = "", of: RunnerSet) -> None:
@@ -330,7 +330,10 @@ def test_prometheus_may_ask_for_the_newer_format(world, token):
     answer = Client().get("/metrics", headers=headers)
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
     names = {family.name for family in parse_openmetrics(answer.content.decode())}
-    assert names == {*GAUGES, *HISTOGRAMS, "gha_started_jobs", "gha_completed_jobs", "gha_hidden_runner_sets"}
+    assert names == {
+        *(*GAUGES, *HISTOGRAMS, "gha_started_jobs", "gha_completed_jobs", "gha_hidden_runner_sets"),
+        "forge_longest_transaction_seconds",
+    }
 
 
 def test_names_with_quotes_are_escaped(world, scrape):
@@ -364,3 +367,9 @@ def test_of_those_who_are_signed_in_only_administrators_may(world, settings, per
     assert (b"secret-pool" in answer.content) == (status == 200)
     assert answer.headers["Cache-Control"] == "no-store"
     assert browser.post("/metrics").status_code == 405
+
+
+def test_the_longest_transaction_has_a_series_a_part(db, scrape):
+    found = scrape()
+    series = [dict(labels)["part"] for name, labels in found if name == "forge_longest_transaction_seconds"]
+    assert sorted(series) == ["hub", "other", "scale", "tasks", "watch", "web"]

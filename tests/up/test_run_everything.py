@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -123,8 +124,41 @@ def first(data, port):
 
 
 def test_it_shows_every_step_of_the_start(first):
-    for step in ("database     PostgreSQL 1", "migrations", "account", "web", "tasks", "runners"):
+    for step in ("database     PostgreSQL 1", "sizes", "migrations", "account", "web", "tasks", "runners"):
         assert re.search(rf"^✓ {step}.* \(\d+\.\d s\)$", first.printed, re.M), first.printed
+
+
+def test_it_runs_as_many_processes_as_it_says(first):
+    said = re.search(r"sizes +(\d+) web process(?:es)? of (\d+) threads?, (\d+) task workers?, up to", first.printed)
+    web, threads, tasks = map(int, said.groups())
+    # Of one worker uvicorn makes no process of its own.
+    workers = [pid for pid, words in first.descendants().items() if "multiprocessing.spawn" in words]
+    assert len(workers) == (web if web > 1 else 0)
+    for name in ("uvicorn", "qcluster"):
+        environment = Path(f"/proc/{first.child(name)}/environ").read_bytes().split(b"\0")
+        assert f"FORGE_WEB_THREADS={threads}".encode() in environment
+        assert f"FORGE_TASK_WORKERS={tasks}".encode() in environment
+
+
+def test_web_may_open_as_many_files_as_the_system_allows_and_runners_as_many_as_before(first):
+    hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 1024 * 1024)
+    assert resource.prlimit(first.child("uvicorn"), resource.RLIMIT_NOFILE)[0] == hard
+    before = resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE)[0]
+    assert resource.prlimit(first.child("ci.runner"), resource.RLIMIT_NOFILE)[0] == before
+
+
+def test_each_part_has_a_name_in_the_database(first):
+    with psycopg.connect(host=socket_folder(first.data / "postgres"), user="forge", dbname="forge") as connection:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            rows = connection.execute(
+                "SELECT DISTINCT regexp_replace(application_name, ' [0-9]+$', '') FROM pg_stat_activity"
+            ).fetchall()
+            connection.rollback()
+            if {"forge hub", "forge web", "forge tasks", "forge watch", "forge scale"} <= {name for (name,) in rows}:
+                break
+            assert time.monotonic() < deadline, rows
+            time.sleep(0.1)
 
 
 def test_the_printed_password_signs_in_and_is_stored_nowhere(first):
@@ -236,12 +270,13 @@ def test_a_killed_supervisor_is_followed_by_a_clean_start(stopped, data, port):
 
 
 def test_a_given_database_is_used_and_no_other_started(tmp_path, port):
-    with EmbeddedPostgres(tmp_path / "given", settings=FORGETFUL) as server:
+    with EmbeddedPostgres(tmp_path / "given", settings={**FORGETFUL, "max_connections": "60"}) as server:
         url = f"postgres://forge@/{socket_folder(server.folder)}/forge"
         up = Up(tmp_path / "data", port, "--runners", "0", DATABASE_URL=url)
         try:
             up.wait_for("Ctrl-C stops it")
             assert f"PostgreSQL {server.version} of DATABASE_URL" in up.printed
+            assert "The database server gives us 57 connections" in up.printed
             assert not (tmp_path / "data" / "postgres").exists()
             with psycopg.connect(server.dsn.replace("dbname=postgres", "dbname=forge")) as connection:
                 assert connection.execute("SELECT username FROM auth_user").fetchall() == [("operator",)]

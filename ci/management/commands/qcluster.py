@@ -12,6 +12,8 @@ from django.core.management.base import CommandError
 from django_q import cluster
 from django_q.management.commands.qcluster import Command as Cluster
 
+from forge.session_names import name_sessions
+
 logger = logging.getLogger(__name__)
 
 _END_SECONDS = 10.0
@@ -37,6 +39,7 @@ class Sentinel(cluster.Sentinel):
 
 class Command(Cluster):
     def handle(self, *args: Any, **options: Any) -> None:
+        name_sessions("tasks")
         # django-q has no setting for it.
         cluster.Sentinel = Sentinel
         super().handle(*args, **options)

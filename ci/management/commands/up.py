@@ -15,6 +15,7 @@ from ci.management.installation import Installation, Options
 from ci.management.machine import check_address, check_git, cores
 from ci.management.progress import Progress
 from ci.management.start_errors import CannotContinue, CannotStart, StopRequested
+from forge.session_names import name_sessions
 
 
 class Command(BaseCommand):
@@ -61,6 +62,7 @@ def run(folder: DataFolder, options: Options, progress: Progress) -> int:
         folder.end_left_over_children()
         check_address(options.host, options.port)
         load_again(environment)
+        name_sessions("up")
         return Installation(folder, options, progress).run(git)
     except CannotStart as error:
         return _explain(error, 2)

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from ci.lifecycle.watch import Watch
+from forge.session_names import name_sessions
 
 
 class Command(BaseCommand):
@@ -17,6 +18,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        name_sessions("watch")
         watch = Watch()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: watch.stop())
