@@ -1,4 +1,4 @@
-"""How do many runners come to wait, and jobs to be queued for them? Rows copied by SQL, processes of clients, one product."""
+"""How do many runners come to wait, and jobs to be queued for them? By rows that SQL copies."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ class Crowd:
     def queuer(self, jobs: Sequence[int], *, rate: float, bare: int = 0) -> Companion:
         task = {"data": str(self.ground.product.data), "jobs": list(jobs), "rate": rate, "bare": bare}
         return Companion("queuer", {**task, "database": self.ground.database})
+
+    def idle_runners(self, count: int) -> list[tuple[int, str, str]]:
+        """Id, name and token hash of new runners of which nobody polls."""
+        hashes = [hash_token(token) for token in self._registered(count)]
+        rows = self.sql("SELECT id, name, token_hash FROM ci_runner WHERE token_hash = ANY(%s) ORDER BY id", hashes)
+        return [(int(number), str(name), str(token_hash)) for number, name, token_hash in rows]
 
     def left(self) -> int:
         """Jobs that are queued, and nobody has taken."""
@@ -99,5 +105,5 @@ class Crowd:
         ]
         taken = ", ".join(changed.get(name, f"row.{name}") for name in columns)
         # All names are this file's own or the schema's.
-        made = self.sql(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {taken} FROM {source} RETURNING id", values)  # noqa: S608
+        made = self.sql(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {taken} FROM {source} RETURNING id", values)
         return sorted(int(number) for (number,) in made)

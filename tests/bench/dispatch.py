@@ -21,7 +21,7 @@ def main(crowds: Sequence[int] = CROWDS, jobs: int = JOBS, rate: float = RATE) -
 
 
 def _with(waiting: int, jobs: int, rate: float) -> Iterator[Figure]:
-    """There are never fewer idle runners than `waiting`: who got a job takes no other, and for each there is one more."""
+    """Never fewer idle runners than `waiting`: who got a job takes no other, and for each there is one more."""
     with running(**SETTINGS) as ground:
         crowd = Crowd(ground, jobs=jobs)
         with crowd.waiting(waiting + jobs) as runners, crowd.queuer(crowd.jobs, rate=rate, bare=jobs) as queuer:

@@ -1,11 +1,12 @@
 """Who queues jobs: `python -m tests.bench.queuer` reads its task as a line of JSON, and works once told to.
 
-By the product's own transition, in a transaction of its own for each job or in one for all; and before that, where asked
-to, bare notifications at the same rate.
+By the product's own transition, in a transaction of its own for each job or in one for all; and before that, where
+asked to, bare notifications at the same rate.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import django
 import psycopg
+from django.db import transaction
 
 _CHANNEL = "forge_bench"
 _HEARD_SECONDS = 10.0
@@ -72,13 +74,11 @@ def main() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "forge.settings"
     django.setup()
     # Only now are there settings, and models.
-    from django.db import transaction
-
-    from ci.lifecycle.transitions.moves import queue
-    from ci.models import Job
+    queue = importlib.import_module("ci.lifecycle.transitions.moves").queue
+    job_rows = importlib.import_module("ci.models").Job.objects
 
     def load(ids: list[int]) -> list[Any]:
-        return list(Job.objects.filter(pk__in=ids).select_related("run__repository__owner").order_by("pk"))
+        return list(job_rows.filter(pk__in=ids).select_related("run__repository__owner").order_by("pk"))
 
     jobs = load(task.jobs)
     print("ready", flush=True)

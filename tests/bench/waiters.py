@@ -1,7 +1,7 @@
-"""Runners that only wait: `python -m tests.bench.waiters` reads its task as a line of JSON, and polls until told to end.
+"""Runners that only wait: `python -m tests.bench.waiters` reads its task as a line of JSON.
 
-Who gets a job notes when, and asks for no other. One small protocol for each connection, without streams or tasks: this
-process must not take from the server what is measured of it.
+They poll until told to end. Who gets a job notes when, and asks for no other. One small protocol for each connection,
+without streams or tasks: this process must not take from the server what is measured of it.
 """
 
 from __future__ import annotations
