@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -15,7 +15,7 @@ from ci.lifecycle import payload
 from ci.lifecycle.errors import NotFound, Unauthenticated, UnfitJob
 from ci.lifecycle.transitions import Assignment, came_up, claim, fail_unpreparable, repeat_claim
 from ci.lifecycle.transitions.guard import guarded
-from ci.models import Job, Runner
+from ci.models import Job, Run, Runner
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,13 +44,17 @@ def fetch_job(*, runner_id: int, token_hash: str | None, poll_id: str) -> dict[s
     return fetch_as(payload.build, runner_id=runner_id, token_hash=token_hash, poll_id=poll_id)
 
 
-def fetch_as(build: Build[T], *, runner_id: int, token_hash: str | None, poll_id: str) -> T | None:
-    """As `fetch_job`, in words of another protocol. A job of which `build` raises ends failed; the next is tried."""
+def fetch_as(build: Build[T], *, runner_id: int, token_hash: str | None, poll_id: str, again: bool = False) -> T | None:
+    """As `fetch_job`, in words of another protocol. A job of which `build` raises ends failed; the next is tried.
+
+    `again`: this very poll has looked before, in vain; since then its runner was not given anything.
+    """
     try:
-        _seen(runner_id, token_hash)
+        if not again:
+            _seen(runner_id, token_hash)
         for _ in range(MAX_TRIES):
             try:
-                return _fetch(runner_id, token_hash, poll_id, build)
+                return _fetch(runner_id, token_hash, poll_id, build, again)
             except _Unpreparable as broken:
                 fail_unpreparable(job_id=broken.job_id, note=broken.note)
     except NotFound:
@@ -59,26 +63,28 @@ def fetch_as(build: Build[T], *, runner_id: int, token_hash: str | None, poll_id
 
 
 @guarded
-def _fetch(runner_id: int, token_hash: str | None, poll_id: str, build: Build[T]) -> T | None:
+def _fetch(runner_id: int, token_hash: str | None, poll_id: str, build: Build[T], again: bool) -> T | None:
     # Claim and payload in one transaction: a job whose payload cannot be built has never been assigned.
-    assignment = repeat_claim(runner_id=runner_id, poll_id=poll_id) or claim(
-        runner_id=runner_id, poll_id=poll_id, token_hash=token_hash
-    )
+    assignment = None if again else repeat_claim(runner_id=runner_id, poll_id=poll_id)
+    if assignment is None:
+        assignment = claim(runner_id=runner_id, poll_id=poll_id, token_hash=token_hash)
     return None if assignment is None else _payload(assignment, build)
 
 
 def _payload(assignment: Assignment, build: Build[T]) -> T:
+    job = assignment.job
     try:
-        with transaction.atomic():
-            return build(assignment.job, assignment.token)
+        # All of it is read by every `build`, and one by one they would be three round trips.
+        job.run = Run.objects.select_related("repository__owner").get(pk=job.run_id)
+        return build(job, assignment.token)
     except (OperationalError, InterfaceError):
         raise  # the database broke off: no fault of the job
     except UnfitJob as error:
-        raise _Unpreparable(assignment.job.pk, error.detail) from error
+        raise _Unpreparable(job.pk, error.detail) from error
     except Exception as error:  # whatever is wrong with this job, the next one is not to blame
-        logger.exception("job %s could not be prepared", assignment.job.pk)
+        logger.exception("job %s could not be prepared", job.pk)
         note = f"The job could not be prepared for a runner: {error}"
-        raise _Unpreparable(assignment.job.pk, note) from error
+        raise _Unpreparable(job.pk, note) from error
 
 
 def _seen(runner_id: int, token_hash: str | None) -> None:

@@ -26,11 +26,19 @@ class HangUp:
             return not self.is_gone
         if seconds <= 0:
             return False
-        came = asyncio.create_task(event.wait())
+
+        def end(_: object) -> None:
+            event.set()
+
+        # Whoever waits is told by the one event: a task for each wait would be most of what a wait costs.
+        self._watching.add_done_callback(end)
         try:
-            await asyncio.wait({came, self._watching}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
         finally:
-            came.cancel()
+            self._watching.remove_done_callback(end)
         return event.is_set() and not self.is_gone
 
     def close(self) -> None:

@@ -7,14 +7,16 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.db import DatabaseError
 
 from ci.lifecycle.events import JOB_CHANGED, JOB_QUEUED
+from ci.waiting.turns import OUT_OF_TURN_SECONDS, Turns
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +70,13 @@ class Waiter:
 class Hub:
     """The waiting calls of one process, all on one event loop; no waiter takes a thread or a connection."""
 
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
+    def __init__(
+        self, parameters: Mapping[str, Any], still_queued: Callable[[int], Awaitable[bool]] | None = None
+    ) -> None:
         self._parameters = parameters  # of psycopg.connect
+        self._still_queued = still_queued
+        self._turns = Turns()
+        self._later: dict[Target, asyncio.Task[None]] = {}
         self._waiters: dict[int, Waiter] = {}
         # Those that look into the database at this moment are not idle: waking them again costs a second look.
         self._idle: dict[Labels, dict[int, Waiter]] = {}
@@ -96,6 +103,13 @@ class Hub:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._listener
             self._listener = None
+        for task in [*self._later.values()]:
+            task.cancel()
+
+    @property
+    def count(self) -> int:
+        """How many polls wait or look."""
+        return len(self._waiters)
 
     @contextlib.contextmanager
     def waiting(self, waiter: Waiter) -> Iterator[None]:
@@ -242,10 +256,27 @@ class Hub:
         if target.label_set not in self._label_sets:
             cursor = await connection.execute(_LABELS, [target.label_set])
             self._know(await cursor.fetchall())
-        self.wake(target)
+        if self._still_queued is None or self._turns.is_mine(notify):
+            self.wake(target)
+        elif target not in self._later:
+            self._later[target] = asyncio.create_task(self._wake_later(target))
+
+    async def _wake_later(self, target: Target) -> None:
+        try:
+            await asyncio.sleep(OUT_OF_TURN_SECONDS)
+        finally:
+            del self._later[target]  # one that is queued from now on is looked for anew
+        assert self._still_queued is not None
+        try:
+            left = await self._still_queued(target.label_set)
+        except DatabaseError:
+            left = True
+        if left:
+            self.wake(target)
 
     async def _sweep(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """The backstop: whatever notification was missed, each label set with queued jobs has somebody look."""
+        await self._turns.count(connection)
         if not self._idle:
             return
         cursor = await connection.execute(_QUEUED_SETS)

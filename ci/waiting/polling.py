@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from typing import Protocol, TypeVar
 
-from django.db.models import Exists, OuterRef
+from django.db import DatabaseError
 
 from ci.lifecycle.fetch import Build, fetch_as
-from ci.lifecycle.matching import normalised
-from ci.models import Job, JobState, LabelSet, Runner
+from ci.lifecycle.polls import Poller, Word
+from ci.models import Runner
 from ci.waiting.hub import Target, Waiter
 from ci.waiting.process import Process
 
@@ -28,62 +27,97 @@ class Client(Protocol):
         ...
 
 
+class Changed(Exception):
+    """What is known of the runner is no longer true."""
+
+
 async def next_job(
-    process: Process, client: Client, *, runner: Runner, poll_id: str, seconds: float, build: Build[T]
+    process: Process,
+    client: Client,
+    *,
+    runner: Runner | Poller,
+    poll_id: str,
+    seconds: float,
+    build: Build[T],
+    known: bool = False,
 ) -> T | None:
     """The payload of a job for this runner, as `build` makes it; None after `seconds`, or when nobody waits any more.
 
-    Raises Unauthenticated when the runner is gone.
+    `known`: it has looked before, and its row may have changed since. Then its first look is one with many others.
+    Raises Unauthenticated when the runner is gone; Changed only where it is `known`.
     """
+    poller = runner if isinstance(runner, Poller) else Poller.of(runner)
     hub = process.hub
     waiter = Waiter(
-        runner=runner.pk,
-        labels=frozenset(normalised(runner.labels)),
-        repository=runner.repository_id,
-        owner=runner.owner_id,
-        paused=runner.paused,
+        runner=poller.pk,
+        labels=poller.labels,
+        repository=poller.repository,
+        owner=poller.owner,
+        paused=poller.paused,
     )
     until = process.loop.time() + seconds
+    again = False
     # Waiting is registered before the first look: a job that is queued in between wakes it.
     with hub.waiting(waiter):
+        if known and await _is_vain(process, poller):
+            again = True  # nothing was assigned to it
+            hub.rest(waiter)
+            if hub.closing or not await client.wait(waiter.event, until - process.loop.time()):
+                return None
         while not (client.is_gone or waiter.replaced):
-            payload = await _look(process, runner, waiter, poll_id, hub.look(waiter), build)
+            payload = await _look(process, poller, waiter, poll_id, hub.look(waiter), build, again)
             if payload is not None:
                 return payload
+            again = True
             hub.rest(waiter)
             if hub.closing or not await client.wait(waiter.event, until - process.loop.time()):
                 break
     return None
 
 
+async def _is_vain(process: Process, poller: Poller) -> bool:
+    """Raises Changed."""
+    word = await process.pollers.ask(poller)
+    if word == Word.CHANGED:
+        raise Changed
+    return word == Word.NOTHING
+
+
 async def _look(
     process: Process,
-    runner: Runner,
+    poller: Poller,
     waiter: Waiter,
     poll_id: str,
     woken_for: dict[Target, frozenset[int]],
     build: Build[T],
+    again: bool,
 ) -> T | None:
     """One look for a job. What it was woken for and did not take, it passes on."""
-    passed, payload = woken_for, None
+    payload = None
     try:
-        label_sets = {target.label_set for target in woken_for}
-        payload, left = await process.poll(_take, runner, poll_id, label_sets, build)
-        passed = {target: tried for target, tried in woken_for.items() if target.label_set in left}
-        return payload
-    finally:
-        for target, tried in passed.items():
-            process.hub.pass_on(target, tried, waiter, took_one=payload is not None)
+        payload = await process.poll(_take, poller, poll_id, build, again)
+    except BaseException:
+        for target, tried in woken_for.items():
+            process.hub.pass_on(target, tried, waiter, took_one=False)
+        raise
+    if woken_for:
+        # Beside the answer: who has its job need not wait until it is known whether others are left.
+        process.beside(_pass_on(process, waiter, woken_for, took_one=payload is not None))
+    return payload
 
 
-def _take(runner: Runner, poll_id: str, label_sets: set[int], build: Build[T]) -> tuple[T | None, set[int]]:
-    payload = fetch_as(build, runner_id=runner.pk, token_hash=runner.token_hash, poll_id=poll_id)
-    return payload, _still_queued(label_sets)
+def _take(poller: Poller, poll_id: str, build: Build[T], again: bool) -> T | None:
+    return fetch_as(build, runner_id=poller.pk, token_hash=poller.token_hash or None, poll_id=poll_id, again=again)
 
 
-def _still_queued(label_sets: Collection[int]) -> set[int]:
-    """Of these label sets, the ones that a queued job names."""
-    if not label_sets:
-        return set()
-    queued = Job.objects.filter(label_set=OuterRef("pk"), state=JobState.QUEUED)
-    return set(LabelSet.objects.filter(Exists(queued), pk__in=label_sets).values_list("pk", flat=True))
+async def _pass_on(
+    process: Process, waiter: Waiter, woken_for: dict[Target, frozenset[int]], *, took_one: bool
+) -> None:
+    """Of what it was woken for, what is still queued."""
+    for target, tried in woken_for.items():
+        try:
+            left = await process.queued.ask(target.label_set)
+        except DatabaseError:
+            left = True  # nobody can tell: somebody shall look
+        if left:
+            process.hub.pass_on(target, tried, waiter, took_one=took_one)

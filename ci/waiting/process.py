@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import close_old_connections, connections
 
+from ci.lifecycle import polls
+from ci.waiting.gathering import Gathering
 from ci.waiting.hub import Hub
+from ci.waiting.turns import NAME
+from forge.tokens import hash_token
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,6 +28,12 @@ R = TypeVar("R")
 # Heartbeats have their own: they wait for the lock of their run, which polls, that wait for nobody, must not do.
 _POLL_THREADS = 6
 _HEARTBEAT_THREADS = 12
+# What a poll's first look may wait for others that ask the same, in seconds for each call that waits here.
+_GATHER_A_WAITER, _LONGEST_GATHER = 100e-6, 0.1
+_MOST_KNOWN = 50_000
+# Each of thousands of waiting calls is some objects that stay: looking through all of them for circles, as often as
+# Python does by itself, halts everybody for tens of milliseconds.
+_GC_THRESHOLDS = (50_000, 50, 100)
 # Psycopg's own; what Django adds for itself is left out.
 _NOT_FOR_PSYCOPG = ("context", "cursor_factory", "prepare_threshold", "pool", "assume_role", "isolation_level")
 
@@ -34,9 +45,13 @@ class Process:
         given = connections["default"].get_connection_params()
         parameters = {name: value for name, value in given.items() if name not in _NOT_FOR_PSYCOPG}
         self.loop = asyncio.get_running_loop()
-        self.hub = Hub({**parameters, "application_name": "forge hub", "connect_timeout": 10})
+        self.pollers: Gathering[polls.Poller, polls.Word] = Gathering(self._look_for, self._gather_seconds)
+        self.queued: Gathering[int, bool] = Gathering(self._still_queued, float)
+        self.hub = Hub({**parameters, "application_name": NAME, "connect_timeout": 10}, self.queued.ask)
         self.polls = ThreadPoolExecutor(_POLL_THREADS, thread_name_prefix="polls")
         self.heartbeats = ThreadPoolExecutor(_HEARTBEAT_THREADS, thread_name_prefix="heartbeats")
+        self.known = Known()
+        self._beside: set[asyncio.Task[None]] = set()  # the loop itself keeps none alive
         self.hub.start()
 
     async def poll(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -49,10 +64,47 @@ class Process:
         call = functools.partial(_with_fresh_connection, work, args, kwargs)
         return await self.loop.run_in_executor(self.heartbeats, call)
 
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that nobody waits for."""
+        task = self.loop.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _look_for(self, asked: Sequence[polls.Poller]) -> Sequence[polls.Word]:
+        return await self.poll(polls.look_for, asked)
+
+    async def _still_queued(self, asked: Sequence[int]) -> Sequence[bool]:
+        queued = await self.poll(polls.still_queued, set(asked))
+        return [label_set in queued for label_set in asked]
+
+    def _gather_seconds(self) -> float:
+        """The more wait, the more polls an instant, and the fewer questions for all of them."""
+        return min(_LONGEST_GATHER, self.hub.count * _GATHER_A_WAITER)
+
     async def stop(self) -> None:
         await self.hub.stop()
+        for task in [*self._beside]:
+            task.cancel()
         for threads in (self.polls, self.heartbeats):
             await self.loop.run_in_executor(None, threads.shutdown)
+
+
+class Known:
+    """Runners that have looked into the database before, by the hash of their token."""
+
+    def __init__(self) -> None:
+        self._pollers: dict[str, polls.Poller] = {}
+
+    def get(self, token: str | None) -> polls.Poller | None:
+        return self._pollers.get(hash_token(token)) if token is not None else None
+
+    def learn(self, poller: polls.Poller) -> None:
+        if len(self._pollers) >= _MOST_KNOWN:
+            self._pollers.clear()
+        self._pollers[poller.token_hash] = poller
+
+    def forget(self, poller: polls.Poller) -> None:
+        self._pollers.pop(poller.token_hash, None)
 
 
 _process: Process | None = None
@@ -77,6 +129,8 @@ def current() -> Process:
 async def startup() -> None:
     """For the ASGI lifespan."""
     _answer_when_told_to_end(current())
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 async def shutdown() -> None:

@@ -62,8 +62,9 @@ class RunnerUpdate(serializers.Serializer[Any]):
 
 
 class FetchRequest(serializers.Serializer[Any]):
+    POLL_ID = r"^[\x21-\x7e]{1,64}\Z"
     poll_id = serializers.RegexField(
-        r"^[\x21-\x7e]{1,64}\Z",
+        POLL_ID,
         trim_whitespace=False,
         help_text="Chosen by the runner, new for each job: the same again gets the same job, if its answer was lost.",
     )
