@@ -7,6 +7,7 @@ from tests.mutation.blobs import OF_BLOBS
 from tests.mutation.caches import OF_CACHES
 from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
+from tests.mutation.files import OF_FILES
 from tests.mutation.guard import LIFE, RACES, Guard, T
 from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
 from tests.mutation.pushes import OF_PUSHES
@@ -267,4 +268,5 @@ GUARDS = (
     *OF_CACHES,
     *OF_BLOBS,
     *OF_PUSHES,
+    *OF_FILES,
 )
