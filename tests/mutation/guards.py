@@ -14,6 +14,7 @@ from tests.mutation.pushes import OF_PUSHES
 from tests.mutation.scaling import OF_RUNNER_SETS
 from tests.mutation.states import STATES
 from tests.mutation.tries import OF_TRIES
+from tests.mutation.verbs import OF_VERBS
 
 GUARDS = (
     Guard(
@@ -269,4 +270,5 @@ GUARDS = (
     *OF_BLOBS,
     *OF_PUSHES,
     *OF_FILES,
+    *OF_VERBS,
 )
