@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from ci.models import (
     Variable,
     Workflow,
 )
-from forge.models import Member, Repository
+from forge.models import AccessToken, Member, Repository
 from tests.playground import Playground
 
 HERE = Path(__file__).parent
@@ -82,6 +83,38 @@ def test_labels_stand_once(playground: Playground) -> None:
 def test_a_token_is_of_one_runner(playground: Playground) -> None:
     playground.runner()
     refused("ci_runner_token_hash", lambda: copy(Runner.objects.get()))
+
+
+def test_a_runner_has_a_name_of_its_own_to_us(playground: Playground) -> None:
+    playground.runner()
+    Runner.objects.update(uuid=uuid.UUID(int=7))
+    refused("ci_runner_uuid", lambda: copy(Runner.objects.get(), token_hash=None))
+
+
+def test_a_token_opens_one_thing(playground: Playground) -> None:
+    RegistrationToken.objects.create(token_hash="x")
+    refused("ci_registrationtoken_token_hash", lambda: copy(RegistrationToken.objects.get()))
+    AccessToken.objects.create(user=playground.alice, name="one", token_hash="x")
+    refused("forge_accesstoken_token_hash", lambda: copy(AccessToken.objects.get(), name="two"))
+
+
+def test_a_key_id_is_of_one_key(db: None) -> None:
+    SigningKey.objects.create(kid="one", public="x", retired_at=NOW)
+    refused("ci_signingkey_kid", lambda: copy(SigningKey.objects.get()))
+
+
+def test_bytes_have_one_owner_and_one_place(playground: Playground) -> None:
+    run, blob = playground.run(), Blob.objects.create()
+    refused("ci_blob_key", lambda: copy(Blob.objects.get()))
+    BlobPart.objects.create(blob=blob, block_id="a", position=0, size=1, file="one")
+    refused("ci_blobpart_file", lambda: copy(BlobPart.objects.get(), block_id="b", position=1))
+    artifact = Artifact.objects.create(run=run, attempt=1, name="one", expires_at=NOW, blob=blob)
+    refused("ci_artifact_blob_id", lambda: copy(Artifact.objects.get(), name="two"))
+    ArtifactFile.objects.create(artifact=artifact, path="a", blob=blob)
+    refused("ci_artifactfile_blob_id", lambda: copy(ArtifactFile.objects.get(), path="b"))
+    found = {"repository": playground.repository, "ref": run.ref, "version": "1", "blob": blob}
+    CacheEntry.objects.create(key="one", **found)
+    refused("ci_cacheentry_blob_id", lambda: copy(CacheEntry.objects.get(), key="two"))
 
 
 def test_a_time_is_due_once(playground: Playground) -> None:

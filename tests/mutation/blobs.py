@@ -129,6 +129,13 @@ OF_BLOBS = (
         (ARTIFACTS + "::test_whose_file_is_given_up_does_not_hear_that_it_is_complete",),
     ),
     Guard(
+        "an upload is given up under the lock of its run",
+        SWEEPS,
+        "    lock_run(artifact.run_id)\n",
+        "",
+        (ARTIFACTS + "::test_what_is_given_up_is_not_finished_any_more",),
+    ),
+    Guard(
         "a file is given up under the lock of its run",
         SWEEPS,
         "    lock_run(run_id)\n    file = ",

@@ -27,6 +27,8 @@ AS_ONE = NEWER + "::test_a_runner_of_a_set_is_started_waits_and_ends_as_one"
 ADDED_UP = "tests/api/test_metrics.py::test_what_is_added_up_later_comes_to_what_was_there"
 BYTES = NEWER + "::test_bytes_stand_once_in_a_blob_which_has_a_size_once_it_is_whole"
 KEPT = NEWER + "::test_artifacts_and_caches_stand_once_where_they_are_looked_for"
+TOKENS = NEWER + "::test_a_token_opens_one_thing"
+OWNED = NEWER + "::test_bytes_have_one_owner_and_one_place"
 ROOM = OLDER + "::test_a_runner_set_has_room_for_its_idle_runners"
 
 
@@ -120,6 +122,17 @@ CONSTRAINTS = tuple(
         ("ci_storagepolicy", "storage_policy_days_in_bounds", NEWER + "::test_artifacts_are_kept_for_a_day_at_least"),
         ("forge_push", "push_moves_its_ref", OLDER + "::test_a_push_moves_its_ref_and_is_settled_at_a_time"),
         ("forge_push", "push_settled_has_a_time", OLDER + "::test_a_push_moves_its_ref_and_is_settled_at_a_time"),
+        ("ci_labelset", "ci_labelset_labels_key", NEWER + "::test_labels_stand_once"),
+        ("ci_runner", "ci_runner_token_hash_key", NEWER + "::test_a_token_is_of_one_runner"),
+        ("ci_runner", "ci_runner_uuid_key", NEWER + "::test_a_runner_has_a_name_of_its_own_to_us"),
+        ("ci_registrationtoken", "ci_registrationtoken_token_hash_key", TOKENS),
+        ("forge_accesstoken", "forge_accesstoken_token_hash_key", TOKENS),
+        ("ci_signingkey", "ci_signingkey_kid_key", NEWER + "::test_a_key_id_is_of_one_key"),
+        ("ci_blob", "ci_blob_key_key", OWNED),
+        ("ci_blobpart", "ci_blobpart_file_key", OWNED),
+        ("ci_artifact", "ci_artifact_blob_id_key", OWNED),
+        ("ci_artifactfile", "ci_artifactfile_blob_id_key", OWNED),
+        ("ci_cacheentry", "ci_cacheentry_blob_id_key", OWNED),
         ("forge_member", "member_once_a_repository", NAMES),
         ("forge_member", "member_role_known", NEWER + "::test_a_member_has_a_role_that_is_known"),
         (

@@ -7,12 +7,14 @@ from tests.mutation.blobs import OF_BLOBS
 from tests.mutation.caches import OF_CACHES
 from tests.mutation.cancels import CANCELS
 from tests.mutation.constraints import CONSTRAINTS
+from tests.mutation.files import OF_FILES
 from tests.mutation.guard import LIFE, RACES, Guard, T
 from tests.mutation.locks import ROW_LOCKS, VERSION_CONDITIONS
 from tests.mutation.pushes import OF_PUSHES
 from tests.mutation.scaling import OF_RUNNER_SETS
 from tests.mutation.states import STATES
 from tests.mutation.tries import OF_TRIES
+from tests.mutation.verbs import OF_VERBS
 
 GUARDS = (
     Guard(
@@ -267,4 +269,6 @@ GUARDS = (
     *OF_CACHES,
     *OF_BLOBS,
     *OF_PUSHES,
+    *OF_FILES,
+    *OF_VERBS,
 )

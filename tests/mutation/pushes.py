@@ -64,6 +64,13 @@ OF_PUSHES = (
         (DELETING,),
     ),
     Guard(
+        "a default branch is changed in one transaction",
+        REPOSITORIES,
+        "    with transaction.atomic():\n        Repository.objects.filter(pk=repository.pk).update(default_branch",
+        "    if True:\n        Repository.objects.filter(pk=repository.pk).update(default_branch",
+        (RACING + "::test_the_row_and_git_name_the_same_default_branch",),
+    ),
+    Guard(
         "a new repository whose name is taken meanwhile",
         REPOSITORIES,
         TAKEN + "        _remove_folder",

@@ -151,6 +151,27 @@ def test_a_sweep_leaves_what_is_finished_just_then(committing_playground: Playgr
     assert Artifact.objects.get().name == "a"
 
 
+def test_what_is_given_up_is_not_finished_any_more(committing_playground: Playground) -> None:
+    """Its job waits for a runner, and is given to one just when the sweep has seen that none has it."""
+    playground = committing_playground
+    playground.run()
+    assigned = playground.assigned()
+    ready(job_of(assigned))
+    beta = playground.runner(name="beta")
+    transitions.requeue_job(job_id=assigned.id, actor=playground.operator)
+    Artifact.objects.update(created_at=timezone.now() - timedelta(days=2))
+
+    def take_and_finish() -> None:
+        again = job_of(playground.assigned(beta))
+        artifacts.finalize_artifact(job=again, name="a", size=3)
+
+    with rival_before(DELETE, take_and_finish) as rival:
+        assert remove_abandoned() == 1
+    assert rival.waited_in.startswith(WAITING)
+    assert isinstance(rival.error, Conflict)
+    assert not Artifact.objects.exists()
+
+
 def half(playground: Playground) -> ArtifactFile:
     """A file that nobody went on with for days."""
     job = job_of(alone(playground))

@@ -9,7 +9,8 @@ from ci.lifecycle import pushes
 from ci.lifecycle.workflow_files import remember_default_branch
 from ci.models import Schedule, Workflow
 from forge.git import receive
-from forge.models import Push
+from forge.models import Push, Repository
+from forge.repositories import set_default_branch
 from tests.playground import WORKFLOW, Playground
 from tests.races.interleaving import rival_before
 
@@ -78,3 +79,21 @@ def test_what_a_later_push_ended_is_not_remembered_again(committing_playground: 
     assert WAITING in rival.waited_in
     assert [row.cron for row in Schedule.objects.all()] == ["0 4 * * *"]
     assert Workflow.objects.count() == 1
+
+
+def test_the_row_and_git_name_the_same_default_branch(committing_playground: Playground) -> None:
+    playground = committing_playground
+    for branch in ("one", "two"):
+        playground.commit({"a": branch}, branch=branch)
+    repository = playground.repository
+
+    def choose(branch: str) -> None:
+        set_default_branch(repository=Repository.objects.get(pk=repository.pk), branch=branch)
+
+    with rival_before(r'INSERT INTO "django_q_ormq"', lambda: choose("two")) as rival:
+        choose("one")
+    assert rival.error is None
+    assert rival.waited_in.startswith('UPDATE "forge_repository"')
+    repository.refresh_from_db()
+    assert repository.default_branch == "two"
+    assert (repository.path / "HEAD").read_text() == "ref: refs/heads/two\n"

@@ -1,8 +1,11 @@
 """Is the secret key made once, kept, and private?"""
 
+import fcntl
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 from forge.secret_key import load_secret_key
@@ -47,3 +50,23 @@ def test_processes_that_start_at_once_get_one_key(tmp_path):
     keys = {starter.communicate(timeout=120)[0].strip() for starter in starters}
     assert len(keys) == 1
     assert keys == {load_secret_key(tmp_path)}
+
+
+def test_who_comes_while_it_is_made_waits_and_gets_it(tmp_path):
+    path, found = tmp_path / "secret_key", []
+    thread = threading.Thread(target=lambda: found.append(load_secret_key(tmp_path)))
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        inode = path.stat().st_ino
+        thread.start()
+        limit = time.monotonic() + 60
+        while thread.is_alive() and not _somebody_waits_for(inode):
+            assert time.monotonic() < limit
+        file.write("made by the first\n")
+    thread.join(60)
+    assert found == ["made by the first"] == [load_secret_key(tmp_path)]
+
+
+def _somebody_waits_for(inode):
+    """Linux says so by an arrow (proc(5), /proc/locks)."""
+    return any("->" in line and f":{inode} " in line for line in Path("/proc/locks").read_text().splitlines())

@@ -79,6 +79,14 @@ def test_a_running_data_folder_names_its_holder(tmp_path, free_port):
     assert not (folder.path / "postgres").exists()
 
 
+def test_a_data_folder_is_held_by_one(tmp_path):
+    first, second = DataFolder(tmp_path / "data"), DataFolder(tmp_path / "data")
+    first.prepare()
+    first.lock("the first")
+    with pytest.raises(CannotStart, match="the first"):
+        second.lock("the second")
+
+
 def test_a_file_in_the_place_of_the_data_folder_is_refused(tmp_path, free_port):
     (tmp_path / "data").write_text("mine")
     _assert_refused(_up("--data", tmp_path / "data", "--port", free_port), tmp_path / "data", "Not a directory")

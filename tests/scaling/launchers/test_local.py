@@ -337,6 +337,24 @@ def test_a_machine_is_named_once(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["machine"]
 
 
+def test_an_attempt_is_in_one_pair_of_hands(tmp_path: Path) -> None:
+    with Attempt(tmp_path).locked() as first, Attempt(tmp_path).locked() as second:
+        assert first is not None and second is None
+    with Attempt(tmp_path).locked() as third:
+        assert third is not None
+
+
+def test_the_lock_of_a_folder_that_was_removed_is_that_of_nothing(tmp_path: Path) -> None:
+    """Whoever opened it before and gets it after holds nothing up: another one may have the new folder's."""
+    attempt = Attempt(tmp_path)
+    with attempt.locked() as lock:
+        assert lock is not None
+        (tmp_path / "lock").unlink()
+        assert not attempt._is_taken(lock)
+        (tmp_path / "lock").touch()
+        assert not attempt._is_taken(lock)
+
+
 def test_there_is_no_launcher_of_an_unknown_kind() -> None:
     with pytest.raises(ValueError, match="There is no launcher 'vm'"):
         launchers.launcher("vm", installation="x")
