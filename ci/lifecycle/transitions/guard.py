@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from django.db import connection, transaction
 
@@ -28,6 +28,14 @@ class Holder:
 
 
 Proof = str | Holder
+
+
+class Held(NamedTuple):
+    """Of a locked job, what tells who has it."""
+
+    token_hash: str | None
+    runner_id: int | None
+    assignment: int
 
 
 def guarded(verb: Callable[P, R]) -> Callable[P, R]:
@@ -109,7 +117,7 @@ def lock_set(set_id: int) -> RunnerSet:
         raise NotFound("There is no such runner set; it may have been deleted.") from None
 
 
-def check_token(job: Job, token: Proof) -> None:
+def check_token(job: Job | Held, token: Proof) -> None:
     """Under the lock: a token, or an assignment, that was replaced between look-up and lock proves nothing any more."""
     if isinstance(token, Holder):
         holds = (job.runner_id, job.assignment) == (token.runner_id, token.assignment)
