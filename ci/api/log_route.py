@@ -1,17 +1,18 @@
 """How do log lines come in at the least cost? By a raw ASGI application: most calls of a runner are these.
 
-Behind it is the same code as behind LogView, which documents the address, and which answers bodies that are long or of a
-length unknown: those are then read by a thread as they come.
+Behind it is the same code as behind LogView, which documents the address, and which answers bodies that are long or of
+a length unknown: those are then read by a thread as they come.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from ci.api import authentication
 from ci.api.asgi_call import Call, ClientGone, Receive, Send
@@ -73,11 +74,10 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _append(job_id: int, authorization: str, kind: str, raw: bytes) -> dict[str, Any]:
-    close_old_connections()
     try:
         token = authentication.job_token(authorization)
-        # The transition looks at the token anyhow, under its lock. Here it is looked at where that comes too late: before
-        # much is parsed, and before anybody is told what is wrong with his body.
+        # The transition looks at the token anyhow, under its lock. Here it is looked at where that comes too late:
+        # before much is parsed, and before anybody is told what is wrong with his body.
         if len(raw) > _UNPROVEN:
             authentication.job(authorization, job_id=job_id)
         try:
@@ -87,4 +87,11 @@ def _append(job_id: int, authorization: str, kind: str, raw: bytes) -> dict[str,
             raise
         return calls.append_log(job_id=job_id, token=token, given=given)
     finally:
+        _tidy()
+
+
+def _tidy() -> None:
+    """Close the connection where Django would, after an error or at its age. What Django does beside, looking before
+    each call whether it is still good, is left out: the transition tries again with a new one."""
+    if connection.errors_occurred or (connection.close_at is not None and time.monotonic() >= connection.close_at):
         close_old_connections()

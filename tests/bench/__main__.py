@@ -8,9 +8,16 @@ from collections.abc import Callable, Sequence
 
 from tests.bench import language, load, scaling
 from tests.bench.figures import Figure, table
+from tests.bench.log_pages import log_pages
+from tests.bench.log_writes import log_writes
+from tests.bench.whole_job import whole_job
 
 # Each measures the real product beside a limit or a peer, in the same run.
-FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {}
+FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
+    "whole_job": whole_job,
+    "log_writes": log_writes,
+    "log_pages": log_pages,
+}
 # Those with words of their own; 1 for what is wrong.
 REPORTS: dict[str, Callable[[], int]] = {"language": language.main, "load": load.main, "scaling": scaling.main}
 

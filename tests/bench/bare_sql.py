@@ -2,8 +2,8 @@
 
 Recorded with the server's `log_statement`, while one client works and everything but the web processes is halted: so
 every statement of the log is one that the calls issued, in their order, with their BEGIN and COMMIT. Rows are told
-apart by where their numbers begin (`NUMBERS`), tokens by their length; a life that is run again has them replaced by its
-own.
+apart by where their numbers begin (`NUMBERS`), tokens by their length; a life that is run again has them replaced by
+its own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """When does the first byte of a log's page come, and is that the same for a short log and one of a million lines?
 
-Three requests (the page with the tail, the page that jumps to the middle, the raw text) of a long and of a short log, in
-turn, by one client on a kept connection; for a job that runs (the log is rows) and for one that has ended (one file). The
-pages are those a signed-in owner gets, whole: what a page costs beside its lines is in it. Beside it the same lines read
-from a plain file, whose reader must count lines up to the middle. The short log came through the API; the long one is its
-chunks over and over, by SQL.
+Three requests (the page with the tail, the page that jumps to the middle, the raw text) of a long and of a short log,
+in turn, by one client on a kept connection; for a job that runs (the log is rows) and for one that has ended (one
+file). The pages are those a signed-in owner gets, whole: what a page costs beside its lines is in it. Beside it the
+same lines read from a plain file, whose reader must count lines up to the middle. The short log came through the API;
+the long one is its chunks over and over, by SQL.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ def _path(ground: Ground, project: Project, job: RunningJob) -> str:
     return f"/{project.name}/actions/runs/{run}/jobs/{job.id}/"
 
 
-def _rows(
-    ground: Ground, store: str, page: Page, paths: dict[int, str], file: Path, samples: int
-) -> Iterator[Figure]:
+def _rows(ground: Ground, store: str, page: Page, paths: dict[int, str], file: Path, samples: int) -> Iterator[Figure]:
     took: dict[int, list[float]] = {length: [] for length in paths}
     plain: list[float] = []
     with closing(http.client.HTTPConnection("127.0.0.1", ground.product.port, timeout=60)) as client:

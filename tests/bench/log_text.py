@@ -1,4 +1,4 @@
-"""What does a build say? Lines as compilers, tests and downloads write them: alike in shape, each with words of its own."""
+"""What does a build say? Lines as compilers, tests and downloads write them: alike in shape, with words of their own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-_WORDS = (
+_TEXT = (
     "parser lexer token buffer socket server client request header cache index table column cursor session worker queue"
     " signal handler config loader plugin schema migration template widget render layout metric sample tracer filter"
     " matrix vector kernel device driver bridge packet router gateway proxy tunnel cipher digest ledger invoice account"
-).split()
+)
+_WORDS = _TEXT.split()
 _START = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 

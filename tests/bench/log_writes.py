@@ -1,4 +1,4 @@
-"""How fast do logs come in through the API, beside appending the same bytes to files; and what do they take on the disk?
+"""How fast do logs come in through the API, beside appending the same bytes to files, and what do they take then?
 
 WRITERS jobs at once, each on one kept connection, a chunk of LINES lines after the other, their JSON made before the
 clock runs. Beside it as many threads of one process append the same lines, as the log has them, each to a file of its

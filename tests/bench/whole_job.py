@@ -1,9 +1,9 @@
 """How many whole jobs a second does the API bear, beside the SQL statements of the same jobs alone?
 
-A job: fetched, acknowledged, five reports of steps, 200 lines of log, completed: nine calls. CLIENTS runners at once, each
-with one kept connection. Beside it the statements that one such life issues, as `bare_sql` records them, run for other
-jobs of the same workflow in the same database: the same transactions, and as many sessions at once as runners before, in
-as many processes as the server has.
+A job: fetched, acknowledged, five reports of steps, 200 lines of log, completed: nine calls. CLIENTS runners at once,
+each with one kept connection. Beside it the statements that one such life issues, as `bare_sql` records them, run for
+other jobs of the same workflow in the same database: the same transactions, and as many sessions at once as runners
+before, in as many processes as the server has.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def _queue(project: Project, jobs: int) -> None:
 
 def _tasks(ground: Ground, tokens: list[str], statements: list[str], jobs: int) -> list[Task]:
     rows = dict(ground.sql("SELECT token_hash, id FROM ci_runner"))
-    known = [Client(rows[digest], digest) for digest in (hashlib.sha256(token.encode()).hexdigest() for token in tokens)]
+    known = [
+        Client(rows[digest], digest) for digest in (hashlib.sha256(token.encode()).hexdigest() for token in tokens)
+    ]
     runs = dict(ground.sql("SELECT id, run_id FROM ci_job WHERE state = 'queued'"))
     share = [known[number::PROCESSES] for number in range(PROCESSES)]
     return [Task(ground.database, statements, known[0], clients, runs, jobs // PROCESSES) for clients in share]

@@ -74,9 +74,10 @@ def lock_jobs(run: Run) -> list[Job]:
     """All jobs of the current attempt, those that may still move locked, in id order."""
     moving = Job.objects.filter(run=run, attempt=run.attempt).exclude(state=JobState.ENDED).order_by("id")
     locked = {job.pk: job for job in moving.select_for_update(no_key=True)}
-    jobs = Job.objects.filter(run=run, attempt=run.attempt).order_by("level", "key", "matrix_index")
-    found = [locked.get(job.pk, job) for job in jobs]
-    known = {job.pk: job for job in found}
+    # Read apart, so that no row is read twice: under the run's lock no job can be between the two.
+    ended = Job.objects.filter(run=run, attempt=run.attempt, state=JobState.ENDED).order_by("id")
+    known = {job.pk: job for job in ended} | locked
+    found = sorted(known.values(), key=lambda job: (job.level, job.key, job.matrix_index))
     for job in found:
         job.run = run
         if job.parent_id is not None:
@@ -86,9 +87,12 @@ def lock_jobs(run: Run) -> list[Job]:
 
 def lock_job(job_id: int) -> tuple[Run, Job]:
     """The job's run, then the job. Raises NotFound."""
-    run_id = Job.objects.filter(pk=job_id).values_list("run_id", flat=True).first()
-    if run_id is None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT run_id FROM ci_job WHERE id = %s", [job_id])
+        row = cursor.fetchone()
+    if row is None:
         raise NotFound("There is no such job; its run may have been deleted.")
+    run_id: int = row[0]
     run = lock_run(run_id)
     job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).order_by("pk").first()
     if job is None:
