@@ -1,4 +1,4 @@
-"""What does a build say? Lines as compilers, tests and downloads write them: alike in shape, with words of their own."""
+"""What does a build say? Lines as compilers, tests and downloads write them: alike in shape, with their own words."""
 
 from __future__ import annotations
 
