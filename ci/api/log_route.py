@@ -40,11 +40,13 @@ def is_append(scope: dict[str, Any]) -> bool:
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """The ASGI application for POST /api/runner/v1/jobs/{id}/log, where `is_append` says so."""
     call = Call(scope, receive, send)
+    job_id = _job_id(scope)
+    assert job_id is not None  # or `is_append` had said no
     kind = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
     try:
         raw = await _read(receive)
         loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(_threads, _append, _job_id(scope), call.authorization, kind, raw)
+        answer = await loop.run_in_executor(_threads, _append, job_id, call.authorization, kind, raw)
         await call.answer(200, answer)
     except ClientGone:
         pass
