@@ -13,7 +13,7 @@ from django.conf import settings
 
 from forge.wsgi import application as django  # isort: skip - what follows reads settings and models
 
-from ci.api import waiting
+from ci.api import log_route, waiting
 from ci.interop import artifact_file_uploads, blobs, cache_uploads
 from ci.interop.runner_service import methods as connect
 from ci.waiting import process
@@ -42,6 +42,8 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         await blobs.application(scope, receive, send)
     elif _WAITING.fullmatch(scope["path"]):
         await waiting.application(scope, receive, send)
+    elif log_route.is_append(scope):
+        await log_route.application(scope, receive, send)
     elif connect.is_call(scope["path"]):
         await connect.application(scope, receive, send)
     elif cache_uploads.is_upload(scope):

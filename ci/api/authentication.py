@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from ci.api.errors import CHALLENGE
 from ci.lifecycle import tokens
 from ci.lifecycle.errors import Unauthenticated
-from ci.models import Job, Runner
+from ci.models import Runner
 from forge.access import JobActor
 from forge.access_tokens import user_of_access_token
 from forge.tokens import PREFIXES
@@ -49,12 +49,21 @@ def runner(header: str | None) -> Runner:
     return tokens.runner_of(token)
 
 
-def job(header: str | None, *, job_id: int) -> tuple[Job, str]:
-    """Raises Unauthenticated, NotFound."""
+def job_token(header: str | None) -> str:
+    """What looks like a job's token, not yet looked up. Raises Unauthenticated."""
     token = token_in(header)
     if token is None:
         raise Unauthenticated(_MISSING.format("job"))
-    return tokens.job_of(job_id, token), token
+    if not token.startswith(PREFIXES["job"]):
+        raise Unauthenticated()
+    return token
+
+
+def job(header: str | None, *, job_id: int) -> str:
+    """The token, which is the job's. Raises Unauthenticated, NotFound."""
+    token = job_token(header)
+    tokens.check_job_token(job_id, token)
+    return token
 
 
 def proof(request: Request) -> Any:
@@ -88,7 +97,7 @@ class JobAuthentication(_BearerAuthentication):
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, str]:
         job_id = request.parser_context["kwargs"]["job_id"]
-        return AnonymousUser(), job(request.META.get("HTTP_AUTHORIZATION"), job_id=job_id)[1]
+        return AnonymousUser(), job(request.META.get("HTTP_AUTHORIZATION"), job_id=job_id)
 
 
 class IdTokenRequestAuthentication(_BearerAuthentication):

@@ -10,6 +10,7 @@ from typing import Any
 LARGEST_BODY = 12 * 1024 * 1024
 LARGEST_SMALL_BODY = 1024 * 1024
 DEEPEST = 32
+_CONTAINERS = frozenset({dict, list})
 
 
 class BodyError(Exception):
@@ -77,7 +78,7 @@ def _check(value: dict[str, Any], *, any_text: bool) -> None:
                 inner.extend(item)
             elif not any_text and isinstance(item, str):
                 _check_text(item)
-        if not inner:
+        if not inner or (any_text and _CONTAINERS.isdisjoint(map(type, inner))):
             return
         level = inner
     raise _too_deep()

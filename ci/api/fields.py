@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 MOST_LOG_LINES = 10_000
 MOST_LOG_CHARACTERS = 8 * 1024 * 1024
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _WAIT = {"type": "number", "minimum": 0, "maximum": 50, "default": 0}
 
 

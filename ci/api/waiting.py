@@ -98,7 +98,7 @@ def _fetch_request(body: dict[str, Any]) -> tuple[str, float]:
 
 
 async def _heartbeat(call: Call, process: Process, job_id: int) -> None:
-    _, token = await process.beat(authentication.job, call.authorization, job_id=job_id)
+    token = await process.beat(authentication.job, call.authorization, job_id=job_id)
     wait = _checked(HeartbeatRequest, await call.body())["wait"]
     # A call that waits is heard of at both ends, so it must be well shorter than the silence that loses a job.
     wait = min(wait, settings.HEARTBEAT_SECONDS / 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
@@ -25,18 +26,19 @@ def runner_of(token: str) -> Runner:
     return runner
 
 
-def job_of(job_id: int, token: str) -> Job:
-    """The job, ended or not, whose current token this is. Raises Unauthenticated, NotFound.
+def check_job_token(job_id: int, token: str) -> None:
+    """Refuse what is not the current token of this job, ended or not. Raises Unauthenticated, NotFound.
 
-    Not a guard: the transitions check the token again under their lock.
+    Not a guard: the transitions check the token again under their lock. So no more of the job is read than its hash.
     """
-    token_hash = _hash(token, "job")
-    job = Job.objects.filter(pk=job_id).first()
-    if job is None:
+    _hash(token, "job")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT token_hash FROM ci_job WHERE id = %s", [job_id])
+        row = cursor.fetchone()
+    if row is None:
         raise NotFound("There is no such job; its run may have been deleted.")
-    if job.token_hash != token_hash or not same_token(job.token_hash, token):
+    if not same_token(row[0], token):
         raise Unauthenticated()
-    return job
 
 
 def registration_token_of(token: str) -> RegistrationToken:

@@ -118,6 +118,8 @@ def append(*, job_id: int, offset: int, lines: Sequence[tuple[str, str]], max_li
     if offset < 0:
         raise ValueError("An offset is not negative.")
     encoded = [encode_line(time, text) for time, text in lines]
+    if offset == 0:
+        _begin(job_id)
     full = False
     for _ in range(_ATTEMPTS):
         if encoded:
@@ -160,9 +162,14 @@ def _insert(job_id: int, offset: int, encoded: Sequence[bytes], max_lines: int, 
     return row[0] if row else None
 
 
+def _begin(job_id: int) -> None:
+    """Make the log's row, unless it is there."""
+    Log.objects.bulk_create([Log(job_id=job_id)], ignore_conflicts=True)
+
+
 def _state(job_id: int) -> _State:
     """What the log holds now; its row is made when this is the first anyone hears of it."""
-    Log.objects.bulk_create([Log(job_id=job_id)], ignore_conflicts=True)
+    _begin(job_id)
     lines, size, sealed_at = Log.objects.values_list("lines", "size", "sealed_at").get(pk=job_id)
     return _State(lines, size, sealed_at is not None)
 

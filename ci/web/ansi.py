@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -14,6 +15,9 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0a-\x0c\x0e-\x1f\x7f-\x9f]"
 )
+# What every one of them begins with: looking for this alone is many times faster than trying the forms at each place.
+_BEGINNING = re.compile(r"[\x00-\x08\x0a-\x0c\x0e-\x1f\x7f-\x9f]")
+_MOST_KNOWN = 32  # characters
 _FLAGS = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike"}
 _FLAGS_OFF = {22: {"bold", "dim"}, 23: {"italic"}, 24: {"underline"}, 27: {"inverse"}, 29: {"strike"}}
 _CUBE = (0, 95, 135, 175, 215, 255)
@@ -30,7 +34,7 @@ class Style:
     background: str = ""
     flags: frozenset[str] = field(default_factory=frozenset)
 
-    @property
+    @functools.cached_property
     def classes(self) -> str:
         text, background, flags = self.text, self.background, self.flags
         if "inverse" in flags and (text or background):
@@ -58,14 +62,19 @@ PLAIN = Style()
 
 def render(line: str, style: Style = PLAIN) -> tuple[str, Style]:
     """One line as safe HTML, and the style that holds at its end, for the next line."""
+    line = line.rstrip("\r\n")
+    if line.isprintable() and not style.classes:  # as most lines: no escape, no carriage return
+        return escape(line), style
     pieces: list[str] = []
     position = 0
-    line = line.rstrip("\r\n")
-    for match in _ESCAPES.finditer(line):
+    while beginning := _BEGINNING.search(line, position):
+        match = _ESCAPES.match(line, beginning.start())
+        assert match is not None  # the last form takes what no other takes
         _write(pieces, line[position : match.start()], style)
         position = match.end()
         if match["final"] == "m":
-            style = _select(style, match["parameters"])
+            known = _select_again if len(match["parameters"]) <= _MOST_KNOWN else _select
+            style = known(style, match["parameters"])
     _write(pieces, line[position:], style)
     return "".join(pieces), style
 
@@ -110,6 +119,10 @@ def _select(style: Style, parameters: str) -> Style:
         elif code == 49:
             style = replace(style, background="")
     return style
+
+
+# Programs ask for few styles, each of them thousands of times.
+_select_again = functools.lru_cache(maxsize=512)(_select)
 
 
 def _extended(codes: list[int], ground: str) -> str:

@@ -36,7 +36,7 @@ class Rendering:
 
     def feed(self, lines: Iterable[LogLine]) -> None:
         for line in lines:
-            marker = _MARKER.match(line.text)
+            marker = _MARKER.match(line.text) if line.text.startswith("##[") else None
             kind = marker[1] if marker else ""
             if kind == "endgroup":
                 self._close()

@@ -8,12 +8,18 @@ from collections.abc import Callable, Sequence
 
 from tests.bench import burst, dispatch, idle, language, load, scaling
 from tests.bench.figures import Figure, table
+from tests.bench.log_pages import log_pages
+from tests.bench.log_writes import log_writes
+from tests.bench.whole_job import whole_job
 
 # Each measures the real product beside a limit or a peer, in the same run.
 FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "dispatch": dispatch.main,
     "idle": idle.main,
     "burst": burst.main,
+    "whole_job": whole_job,
+    "log_writes": log_writes,
+    "log_pages": log_pages,
 }
 # Those with words of their own; 1 for what is wrong.
 REPORTS: dict[str, Callable[[], int]] = {"language": language.main, "load": load.main, "scaling": scaling.main}

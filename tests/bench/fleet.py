@@ -61,8 +61,8 @@ class Wire:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def call(self, method: str, path: str, token: str, body: Any) -> tuple[int, Any]:
-        """Raises OSError, TimeoutError; the connection is a new one then."""
-        content = json.dumps(body).encode()
+        """`body`: what becomes JSON, or its bytes. Raises OSError, TimeoutError; the connection is a new one then."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
         head = (
             f"{method} /api/runner/v1/{path} HTTP/1.1\r\nHost: {self._address[0]}:{self._address[1]}\r\n"
             f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"

@@ -72,7 +72,7 @@ GUARDS = (
     Guard(
         "the token under the lock: append_log",
         T + "append_log.py",
-        "    check_token(job, token)\n    try:\n",
+        "    check_token(holder, token)\n    try:\n",
         "    try:\n",
         (RACES + "test_token_under_the_lock.py",),
     ),

@@ -48,8 +48,8 @@ ROW_LOCKS = (
     Guard(
         "the lock of a job whose log grows",
         T + "append_log.py",
-        "    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id)",
-        "    job = Job.objects.filter(pk=job_id)",
+        'FROM "ci_job" WHERE id = %s FOR NO KEY UPDATE',
+        'FROM "ci_job" WHERE id = %s',
         (LOCKS + "::test_a_line_of_a_log_is_written_before_its_job_is_taken_back",),
     ),
     Guard(

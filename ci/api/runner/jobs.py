@@ -100,6 +100,8 @@ class StepsView(UncachedView):
 
 
 class LogView(UncachedView):
+    """Documents and backs `ci.api.log_route`, which answers most calls of this address under ASGI."""
+
     authentication_classes = [JobAuthentication]
     permission_classes = []
     parser_classes = [LogParser]
@@ -114,10 +116,7 @@ class LogView(UncachedView):
     )
     def post(self, request: Request, job_id: int) -> Response:
         given = _checked(LogRequest, request)
-        next_offset = transitions.append_log(
-            job_id=job_id, token=proof(request), offset=given["offset"], lines=given["lines"]
-        )
-        return Response({"next_offset": next_offset})
+        return Response(calls.append_log(job_id=job_id, token=proof(request), given=given))
 
 
 class CompleteView(UncachedView):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.conf import settings
+from django.db import connection
 
 from ci.lifecycle.errors import LogLimit, LogOffset, NotFound
-from ci.lifecycle.transitions.guard import Proof, check_token, guarded, lock_job
+from ci.lifecycle.transitions.guard import Held, Proof, check_token, guarded, lock_job
 from ci.lifecycle.transitions.stopping import stop
-from ci.models import CancelReason, Job, JobState
+from ci.models import CancelReason, JobState
 from ci.storage import logs
+
+_LOCK_HOLDER = 'SELECT token_hash, runner_id, assignment FROM "ci_job" WHERE id = %s FOR NO KEY UPDATE'
 
 
 def append_log(*, job_id: int, token: Proof, offset: int, lines: Sequence[tuple[str, str]]) -> int:
@@ -28,14 +31,11 @@ def append_log(*, job_id: int, token: Proof, offset: int, lines: Sequence[tuple[
 
 @guarded
 def _append(*, job_id: int, token: Proof, offset: int, lines: Sequence[tuple[str, str]]) -> logs.Appended:
-    # In an order of its own: the model's joins the run, and would lock it after the job.
-    job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).order_by("pk").first()
-    if job is None:
-        raise NotFound("There is no such job; its run may have been deleted.")
-    check_token(job, token)
+    holder = _lock_holder(job_id)
+    check_token(holder, token)
     try:
         return logs.append(
-            job_id=job.pk,
+            job_id=job_id,
             offset=offset,
             lines=lines,
             max_lines=settings.LOG_LIMIT_LINES,
@@ -45,6 +45,16 @@ def _append(*, job_id: int, token: Proof, offset: int, lines: Sequence[tuple[str
         raise LogOffset(hole.next_offset) from None
     except logs.LogSealed as sealed:
         raise LogLimit(sealed.next_offset, "The log is sealed: its job has ended.") from None
+
+
+def _lock_holder(job_id: int) -> Held:
+    """Who may write, with the job's lock held: no more of the row is read, as this is done for every few lines."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_HOLDER, [job_id])
+        row = cursor.fetchone()
+    if row is None:
+        raise NotFound("There is no such job; its run may have been deleted.")
+    return Held(*row)
 
 
 @guarded

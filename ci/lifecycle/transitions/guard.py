@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from django.db import connection, transaction
 
@@ -28,6 +28,14 @@ class Holder:
 
 
 Proof = str | Holder
+
+
+class Held(NamedTuple):
+    """Of a locked job, what tells who has it."""
+
+    token_hash: str | None
+    runner_id: int | None
+    assignment: int
 
 
 def guarded(verb: Callable[P, R]) -> Callable[P, R]:
@@ -66,9 +74,10 @@ def lock_jobs(run: Run) -> list[Job]:
     """All jobs of the current attempt, those that may still move locked, in id order."""
     moving = Job.objects.filter(run=run, attempt=run.attempt).exclude(state=JobState.ENDED).order_by("id")
     locked = {job.pk: job for job in moving.select_for_update(no_key=True)}
-    jobs = Job.objects.filter(run=run, attempt=run.attempt).order_by("level", "key", "matrix_index")
-    found = [locked.get(job.pk, job) for job in jobs]
-    known = {job.pk: job for job in found}
+    # Read apart, so that no row is read twice: under the run's lock no job can be between the two.
+    ended = Job.objects.filter(run=run, attempt=run.attempt, state=JobState.ENDED).order_by("id")
+    known = {job.pk: job for job in ended} | locked
+    found = sorted(known.values(), key=lambda job: (job.level, job.key, job.matrix_index))
     for job in found:
         job.run = run
         if job.parent_id is not None:
@@ -78,9 +87,12 @@ def lock_jobs(run: Run) -> list[Job]:
 
 def lock_job(job_id: int) -> tuple[Run, Job]:
     """The job's run, then the job. Raises NotFound."""
-    run_id = Job.objects.filter(pk=job_id).values_list("run_id", flat=True).first()
-    if run_id is None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT run_id FROM ci_job WHERE id = %s", [job_id])
+        row = cursor.fetchone()
+    if row is None:
         raise NotFound("There is no such job; its run may have been deleted.")
+    run_id: int = row[0]
     run = lock_run(run_id)
     job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).order_by("pk").first()
     if job is None:
@@ -109,7 +121,7 @@ def lock_set(set_id: int) -> RunnerSet:
         raise NotFound("There is no such runner set; it may have been deleted.") from None
 
 
-def check_token(job: Job, token: Proof) -> None:
+def check_token(job: Job | Held, token: Proof) -> None:
     """Under the lock: a token, or an assignment, that was replaced between look-up and lock proves nothing any more."""
     if isinstance(token, Holder):
         holds = (job.runner_id, job.assignment) == (token.runner_id, token.assignment)

@@ -35,7 +35,9 @@ def heartbeat(*, job_id: int, token: Proof) -> HeartbeatAnswer:
     if job.state == JobState.ASSIGNED:
         _acknowledge(run, job)
     now = timezone.now()
-    Heartbeat.objects.update_or_create(job=job, defaults={"at": now})
+    Heartbeat.objects.bulk_create(
+        [Heartbeat(job=job, at=now)], update_conflicts=True, unique_fields=["job"], update_fields=["at"]
+    )
     limit = job.started_at + timedelta(minutes=job.timeout_minutes) if job.started_at else None
     if job.cancel_reason:
         return HeartbeatAnswer(cancel=job.cancel_reason, deadline=limit, force_at=job.deadline_at)
