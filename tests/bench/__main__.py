@@ -6,11 +6,15 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.bench import language, load, scaling
+from tests.bench import claims, language, load, pushes, queue, scaling
 from tests.bench.figures import Figure, table
 
 # Each measures the real product beside a limit or a peer, in the same run.
-FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {}
+FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
+    "claims": claims.measure,
+    "queue": queue.measure,
+    "pushes": pushes.measure,
+}
 # Those with words of their own; 1 for what is wrong.
 REPORTS: dict[str, Callable[[], int]] = {"language": language.main, "load": load.main, "scaling": scaling.main}
 
