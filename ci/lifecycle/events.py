@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from ci.models import Event, Job, Run, Runner, RunnerSet
 from ci.workflow.storable import cleaned
@@ -14,6 +16,16 @@ JOB_QUEUED = "forge_jobs"
 JOB_CHANGED = "forge_cancel"
 DEADLINE_SET = "forge_watch"
 SET_CHANGED = "forge_sets"
+# The watch looks at least this often, whatever it was told.
+LONGEST_SLEEP = timedelta(seconds=10)
+_NEAR = LONGEST_SLEEP + timedelta(seconds=5)
+
+# With every transition: the ORM would take longer to write this text than the database to insert the row.
+_COLUMNS = [str(field.column) for field in Event._meta.concrete_fields if not field.primary_key]
+_RECORD = (
+    f'INSERT INTO "{Event._meta.db_table}" ({", ".join(_COLUMNS)})'  # noqa: S608 (names of columns)
+    f" VALUES ({', '.join(f'%({column})s' for column in _COLUMNS)})"
+)
 
 
 def record(
@@ -29,24 +41,37 @@ def record(
     detail: str = "",
 ) -> None:
     """Write that something happened. Without an actor the server itself did it."""
-    Event.objects.create(
-        kind=kind,
-        run_id=job.run_id if job is not None else run.pk if run is not None else None,
-        job=job,
-        runner=runner,
-        runner_set=runner_set,
-        from_state=from_state,
-        to_state=to_state,
-        actor=actor,
-        actor_name=actor.get_username() if actor is not None else "",
-        detail=cleaned(detail)[:1000],
-    )
+    row = {
+        "kind": kind,
+        "run_id": job.run_id if job is not None else run.pk if run is not None else None,
+        "job_id": job.pk if job is not None else None,
+        "runner_id": runner.pk if runner is not None else None,
+        "runner_set_id": runner_set.pk if runner_set is not None else None,
+        "from_state": from_state,
+        "to_state": to_state,
+        "actor_id": actor.pk if actor is not None else None,
+        "actor_name": actor.get_username() if actor is not None else "",
+        "detail": cleaned(detail)[:1000],
+        "created_at": timezone.now(),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORD, row)
 
 
 def notify(channel: str, payload: object = "") -> None:
     """Wake the listeners of `channel` when the open transaction commits."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [channel, str(payload)])
+
+
+def tell_watch(deadline: datetime) -> None:
+    """Have the watch know of a new deadline when the open transaction commits, if it would not see it in time anyway.
+
+    Most are minutes or hours away. Each word costs a lock that all who commit one share, and the watch a look at
+    everything.
+    """
+    if deadline - timezone.now() < _NEAR:
+        notify(DEADLINE_SET)
 
 
 def wake_set(set_id: int | None) -> None:

@@ -15,9 +15,14 @@ def normalised(labels: Sequence[str]) -> list[str]:
 
 
 def label_set_of(labels: Sequence[str]) -> LabelSet:
-    """The row of this set of labels, made at first use."""
-    label_set, _ = LabelSet.objects.get_or_create(labels=normalised(labels))
-    return label_set
+    """The row of this set of labels, made at first use; whoever else makes it at that moment is waited for."""
+    wanted = normalised(labels)
+    found = LabelSet.objects.filter(labels=wanted).first()
+    if found is None:
+        # ON CONFLICT DO NOTHING: get_or_create would try, and leave an error in the database's log.
+        LabelSet.objects.bulk_create([LabelSet(labels=wanted)], ignore_conflicts=True)
+        found = LabelSet.objects.get(labels=wanted)
+    return found
 
 
 def fitting_label_sets(labels: Sequence[str]) -> list[int]:

@@ -14,14 +14,13 @@ from ci.models import Job, Log
 def build(job: Job, token: str) -> dict[str, Any]:
     """The body of jobs/fetch for a job just assigned. Raises SecretUnreadable and what a broken definition raises."""
     run = job.run
-    scope = Job.objects.filter(run=run, attempt=job.attempt, parent=job.parent_id)
-    groups = by_key(list(scope.order_by("matrix_index")))
+    groups = by_key(_needed(job))
     secrets = {**contexts.secrets(job, token=token), "GITHUB_TOKEN": token}
     called = job.parent.definition["called"] if job.parent is not None else None
     asking = id_tokens.request_of(job)
     runtime = _runtime(job)
+    log: Log | None = getattr(job, "log", None)  # there is one from the first line on
     masks = {*secrets.values(), asking.token if asking else "", runtime["token"]} - {""}
-    log = Log.objects.filter(job=job).first()
     return {
         "job": {
             "id": job.pk,
@@ -57,6 +56,14 @@ def build(job: Job, token: str) -> dict[str, Any]:
         "runtime": runtime,
         "masks": sorted(masks),
     }
+
+
+def _needed(job: Job) -> list[Job]:
+    """The legs of the jobs that it names in its needs; of a matrix without needs not one of its hundreds."""
+    if not job.needs:
+        return []
+    scope = Job.objects.filter(run=job.run_id, attempt=job.attempt, parent=job.parent_id, key__in=job.needs)
+    return list(scope.order_by("matrix_index"))
 
 
 def _runtime(job: Job) -> dict[str, str]:

@@ -34,6 +34,10 @@ def plan_push(push_id: int) -> list[Run]:
     return list(Run.objects.filter(push=push).select_related("repository__owner").order_by("workflow_path", "id"))
 
 
+def is_planned(push_id: int) -> bool:
+    return Push.objects.filter(pk=push_id, planned_at__isnull=False).exists()
+
+
 def _plan(push: Push) -> None:
     if push.by_job:  # or a workflow could start itself for ever
         return

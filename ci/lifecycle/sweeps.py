@@ -57,9 +57,15 @@ def next_deadline(*, losing_from: datetime | None = None) -> datetime | None:
 def settle_groups() -> int:
     """A backstop for concurrency groups: settle each in which somebody waits. Here and now: tasks may be what fails."""
     waiting = ConcurrencyGroup.objects.filter(runs__state=RunState.WAITING).values_list("id", flat=True)
-    held = Job.objects.filter(state=JobState.BLOCKED, hold=Hold.CONCURRENCY).values_list("concurrency_group", flat=True)
-    calls = Job.objects.filter(state=JobState.BLOCKED, hold=Hold.CALLED_GROUP).values_list("called_group", flat=True)
-    groups = {group for group in [*waiting, *held, *calls] if group is not None}
+    # That it is of a group at all is what their indexes begin with.
+    blocked = Job.objects.filter(state=JobState.BLOCKED).order_by()
+    held = blocked.filter(hold=Hold.CONCURRENCY, concurrency_group__isnull=False)
+    calls = blocked.filter(hold=Hold.CALLED_GROUP, called_group__isnull=False)
+    groups = {
+        *waiting,
+        *held.values_list("concurrency_group", flat=True),
+        *calls.values_list("called_group", flat=True),
+    }
     return _each(sorted(groups), settle)
 
 

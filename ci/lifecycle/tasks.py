@@ -12,7 +12,8 @@ from ci.storage import blob_orphans, log_orphans, logs
 
 
 def plan_push(push_id: int) -> None:
-    pushes.plan_push(push_id)
+    if not pushes.is_planned(push_id):  # by the call that received it, as nearly all are
+        pushes.plan_push(push_id)
 
 
 def remember_default_branch(repository_id: int) -> None:

@@ -11,14 +11,12 @@ from django_q.tasks import async_task
 
 from ci.lifecycle import sweeps
 from ci.lifecycle.database_sessions import LongTransactions
-from ci.lifecycle.events import DEADLINE_SET
+from ci.lifecycle.events import DEADLINE_SET, LONGEST_SLEEP
 from ci.lifecycle.leading import Leading, Session, listen
 from forge.git import receive
 
 # Any number that nothing else in this database locks.
 LEADER_LOCK = 0x466F726765
-# The leader looks at least this often whatever it was told.
-LONGEST_SLEEP_SECONDS = 10.0
 BACKSTOP = timedelta(seconds=30)
 LOOK_AT_SESSIONS = timedelta(seconds=10)
 TIDY = timedelta(days=1)
@@ -70,5 +68,5 @@ class Watch:
         """Seconds until the next deadline; a word of a nearer one ends the sleep."""
         due = sweeps.next_deadline(losing_from=self._losing_from)
         if due is None:
-            return LONGEST_SLEEP_SECONDS
-        return min(LONGEST_SLEEP_SECONDS, (due - timezone.now()).total_seconds())
+            return LONGEST_SLEEP.total_seconds()
+        return min(LONGEST_SLEEP, due - timezone.now()).total_seconds()

@@ -32,7 +32,14 @@ class Artifact(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "attempt", "name"], name="artifact_once_an_attempt"),
         ]
-        indexes = [models.Index(fields=["expires_at"], name="artifact_expiry")]
+        indexes = [
+            # Not those whose bytes are gone, which stay for ever.
+            models.Index(
+                fields=["expires_at", "id"],
+                condition=Q(blob__isnull=False, finalized_at__isnull=False),
+                name="artifact_to_expire",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

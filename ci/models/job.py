@@ -20,7 +20,8 @@ from ci.models.workflow import ConcurrencyGroup, Environment
 class Job(models.Model):
     """One job of one attempt; of a matrix, one leg. Until its needs have ended a matrix is one unexpanded row."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="jobs")
+    # Its first constraint begins with the run.
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="jobs", db_index=False)
     attempt = models.PositiveIntegerField(default=1)
     parent = models.ForeignKey(
         "self",
@@ -28,6 +29,7 @@ class Job(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="children",
+        db_index=False,
         help_text="The call of a reusable workflow that it belongs to.",
     )
     key = models.CharField(max_length=100, help_text="Its id in the workflow file.")
@@ -48,22 +50,31 @@ class Job(models.Model):
         null=True, blank=True, help_text="What a cancel leaves it for its post steps; empty: the server's own setting."
     )
     runs_on = ArrayField(models.CharField(max_length=100), default=list)
-    label_set = models.ForeignKey(LabelSet, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    # Nothing asks for the jobs of a label set but for the queued ones, in their order.
+    label_set = models.ForeignKey(
+        LabelSet, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
+    )
+    # Its run's repository, and that one's owner, once more: indexes of the queue begin with them. Neither ever changes;
+    # should repositories move to other owners one day, those of their queued jobs must change in the same transaction.
+    queue_repository = models.BigIntegerField(null=True, blank=True, editable=False)
+    queue_owner = models.BigIntegerField(null=True, blank=True, editable=False)
     concurrency_group = models.ForeignKey(
-        ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs"
+        ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs", db_index=False
     )
     cancel_in_progress = models.BooleanField(default=False)
     queue_all = models.BooleanField(default=False, help_text="Whether all of its group may wait, not only the newest.")
     # A call may be in two groups: its own, and then that of the workflow that it calls.
     called_group = models.ForeignKey(
-        ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="calls"
+        ConcurrencyGroup, null=True, blank=True, on_delete=models.SET_NULL, related_name="calls", db_index=False
     )
     called_cancel_in_progress = models.BooleanField(default=False)
     called_queue_all = models.BooleanField(default=False)
     entered_group_at = models.DateTimeField(
         null=True, blank=True, help_text="When it began to wait for the group that it waits for, or waited for last."
     )
-    environment = models.ForeignKey(Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
+    environment = models.ForeignKey(
+        Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs", db_index=False
+    )
     # Kept when its environment is deleted: whom an id token vouches for must not change while the job runs.
     environment_name = models.CharField(max_length=255, blank=True, editable=False)
     deploys = models.BooleanField(
@@ -71,7 +82,9 @@ class Job(models.Model):
     )
     environment_url = models.CharField(max_length=1000, blank=True, help_text="Where what it deployed can be seen.")
     # A job that a re-run did not run again stands in the new attempt as a copy of this earlier one.
-    carried_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies")
+    carried_from = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="copies", db_index=False
+    )
 
     state = models.CharField(max_length=8, choices=JobState.choices, default=JobState.BLOCKED)
     hold = models.CharField(max_length=12, choices=Hold.choices, blank=True)
@@ -79,7 +92,7 @@ class Job(models.Model):
     cancel_reason = models.CharField(max_length=13, choices=CancelReason.choices, blank=True)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     cancelled_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     end_note = models.CharField(max_length=1000, blank=True)
     outputs = models.JSONField(default=dict)
@@ -132,7 +145,14 @@ class Job(models.Model):
                 name="job_waiting_has_neither",
             ),
             models.CheckConstraint(
-                condition=~Q(state="queued") | Q(label_set__isnull=False, queued_at__isnull=False, expanded=True),
+                condition=~Q(state="queued")
+                | Q(
+                    label_set__isnull=False,
+                    queue_repository__isnull=False,
+                    queue_owner__isnull=False,
+                    queued_at__isnull=False,
+                    expanded=True,
+                ),
                 name="job_queued_can_be_matched",
             ),
             models.CheckConstraint(
@@ -153,19 +173,58 @@ class Job(models.Model):
                 name="job_queue",
             ),
             models.Index(
+                F("label_set"),
+                F("queue_repository"),
+                F("priority").desc(),
+                F("queued_at"),
+                F("id"),
+                condition=Q(state="queued"),
+                name="job_queue_of_repository",
+            ),
+            models.Index(
+                F("label_set"),
+                F("queue_owner"),
+                F("priority").desc(),
+                F("queued_at"),
+                F("id"),
+                condition=Q(state="queued"),
+                name="job_queue_of_owner",
+            ),
+            models.Index(
                 fields=["deadline_at"],
                 condition=~Q(state="ended") & Q(deadline_at__isnull=False),
                 name="job_deadline",
             ),
-            models.Index(fields=["token_hash"], name="job_token"),
-            models.Index(fields=["concurrency_group", "id"], condition=~Q(state="ended"), name="job_in_group"),
+            models.Index(
+                fields=["concurrency_group", "id"],
+                condition=~Q(state="ended") & Q(concurrency_group__isnull=False),
+                name="job_in_group",
+            ),
             models.Index(fields=["environment", "-id"], condition=Q(deploys=True), name="job_deployment"),
             models.Index(
                 fields=["environment", "-ended_at", "-id"],
                 condition=Q(deploys=True, conclusion="success"),
                 name="job_deployed",
             ),
-            models.Index(fields=["called_group", "id"], condition=~Q(state="ended"), name="job_in_called_group"),
+            models.Index(
+                fields=["called_group", "id"],
+                condition=~Q(state="ended") & Q(called_group__isnull=False),
+                name="job_in_called_group",
+            ),
+            # A job's row is written anew each time it moves, into all indexes but those that leave it out: most jobs
+            # have none of these for most of their life.
+            *(
+                models.Index(fields=[name], condition=Q(**{f"{name}__isnull": False}), name=f"job_by_{name}")
+                for name in (
+                    "token_hash",
+                    "parent",
+                    "carried_from",
+                    "cancelled_by",
+                    "environment",
+                    "concurrency_group",
+                    "called_group",
+                )
+            ),
         ]
 
     def __str__(self) -> str:

@@ -21,6 +21,10 @@ class Log(models.Model):
     sealed_at = models.DateTimeField(null=True, blank=True)
     blob = models.CharField(max_length=255, blank=True)
 
+    class Meta:
+        # The watch asks for them each time it looks; all others, one for every job that ever was, are sealed.
+        indexes = [models.Index(fields=["job"], condition=Q(sealed_at=None), name="log_unsealed")]
+
     def __str__(self) -> str:
         return f"log of {self.job}"
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.bench import burst, dispatch, idle, language, load, scaling
+from tests.bench import burst, claims, dispatch, idle, language, load, pushes, queue, scaling
 from tests.bench.figures import Figure, table
 from tests.bench.log_pages import log_pages
 from tests.bench.log_writes import log_writes
@@ -20,6 +20,9 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "whole_job": whole_job,
     "log_writes": log_writes,
     "log_pages": log_pages,
+    "claims": claims.measure,
+    "queue": queue.measure,
+    "pushes": pushes.measure,
 }
 # Those with words of their own; 1 for what is wrong.
 REPORTS: dict[str, Callable[[], int]] = {"language": language.main, "load": load.main, "scaling": scaling.main}

@@ -29,6 +29,8 @@ def refused(constraint: str, act: Any) -> None:
         ("job_waiting_has_neither", {"token_hash": "x"}),
         ("job_queued_can_be_matched", {"label_set": None}),
         ("job_queued_can_be_matched", {"expanded": False}),
+        ("job_queued_can_be_matched", {"queue_repository": None}),
+        ("job_queued_can_be_matched", {"queue_owner": None}),
         ("job_poll_forgotten_once_acknowledged", {"poll_id": "p"}),
         ("job_blocked_says_why", {"hold": "needs"}),
         ("job_blocked_says_why", {"state": "blocked"}),

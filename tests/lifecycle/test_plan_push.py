@@ -1,13 +1,14 @@
 """plan_push, report: what a push starts, once, and what the person is told."""
 
 from datetime import UTC
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.utils.module_loading import import_string
 from django_q.models import OrmQ
 
-from ci.lifecycle import pushes
+from ci.lifecycle import pushes, tasks
 from ci.models import Run, Schedule, Workflow
 from forge.models import ZERO_SHA, Push
 from forge.repositories import set_default_branch
@@ -197,3 +198,18 @@ def test_the_person_is_told_what_a_started_workflow_needs_of_its_runner(playgrou
     assert notice == (
         f"  {WORKFLOW}:5:5: The bundled runner cannot start containers: this job needs a runner that has Docker"
     )
+
+
+def test_the_task_of_a_push_that_was_planned_at_once_asks_one_question(
+    playground: Playground, django_assert_num_queries: Any
+) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB})
+    with django_assert_num_queries(1):
+        tasks.plan_push(push.pk)
+    assert Run.objects.filter(push=push).count() == 1
+
+
+def test_the_task_of_a_push_that_nobody_has_planned_plans_it(playground: Playground) -> None:
+    push = playground.push({WORKFLOW: ONE_JOB}, plan=False)
+    tasks.plan_push(push.pk)
+    assert Run.objects.filter(push=push).count() == 1

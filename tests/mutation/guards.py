@@ -33,7 +33,7 @@ GUARDS = (
     ),
     Guard(
         "the claim skips what is locked",
-        T + "claim.py",
+        "ci/lifecycle/queue_query.py",
         "FOR NO KEY UPDATE OF job SKIP LOCKED LIMIT 1",
         "FOR NO KEY UPDATE OF job LIMIT 1",
         (RACES + "test_claims.py",),

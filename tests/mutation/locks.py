@@ -33,8 +33,8 @@ ROW_LOCKS = (
     ),
     Guard(
         "the claim asks again what it has locked",
-        T + "claim.py",
-        "    WHERE job.state = 'queued'\n",
+        "ci/lifecycle/queue_query.py",
+        "        WHERE job.state = 'queued'\n",
         "",
         (LOCKS + "::test_a_job_that_moves_while_a_claim_looks_at_the_queue_is_not_taken",),
     ),
@@ -198,8 +198,8 @@ VERSION_CONDITIONS = (
     ),
     Guard(
         "the version is bumped by a claim",
-        T + "claim.py",
-        "    deadline_at = %(deadline)s, version = version + 1\n",
+        "ci/lifecycle/queue_query.py",
+        "        deadline_at = %(deadline)s, version = version + 1\n",
         "    deadline_at = %(deadline)s\n",
         (LACKS + "::test_an_admin_who_cancels_the_row_he_saw_is_told_of_a_claim_in_between",),
     ),

@@ -223,7 +223,7 @@ def test_a_job_that_moves_while_a_claim_looks_at_the_queue_is_not_taken(
         cursor.execute("SELECT pg_advisory_lock(7)")
         try:
             claim.start()
-            assert claim.waited_in.lstrip().startswith("UPDATE ci_job")
+            assert claim.waited_in.lstrip().startswith("WITH heads")
             transitions.cancel_run(run_id=run.pk, actor=playground.alice)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(7)")

@@ -12,45 +12,18 @@ from django.utils import timezone
 
 from ci.lifecycle import demand, events
 from ci.lifecycle.matching import normalised
+from ci.lifecycle.queue_query import CLAIM, CLAIM_BY_REPOSITORY
 from ci.lifecycle.transitions.advance import advance
-from ci.lifecycle.transitions.guard import check_runner_token, guarded, lock_job, lock_runner
+from ci.lifecycle.transitions.guard import check_runner_token, guarded, joining, lock_job, lock_runner
 from ci.lifecycle.transitions.moves import end
 from ci.models import ACTIVE_STATES, Conclusion, Job, JobState, Runner, RunnerSet
 from forge.tokens import hash_token, new_token
 
-# More than claims can be going on at once: with all heads locked by others an empty answer would come while jobs wait.
-HEADS = 64
+# On a busy machine a statement may stand still while others take all the heads it saw. Jobs that somebody keeps locked,
+# as who cancels them does, are not waited for.
+MOST_LOOKS = 3
 # The first half of the advisory locks of sets with a limit for each repository; the number is arbitrary.
 SHARED_LIMIT = 0x466F7267
-
-CLAIM = f"""
-UPDATE ci_job SET state = 'assigned', runner_id = %(runner)s, runner_name = %(name)s, single_use = %(single_use)s,
-    token_hash = %(token_hash)s, poll_id = %(poll_id)s, assignment = assignment + 1, assigned_at = %(now)s,
-    deadline_at = %(deadline)s, version = version + 1
-WHERE id = (
-    SELECT job.id FROM (
-        SELECT head.* FROM ci_labelset
-        CROSS JOIN LATERAL (
-            SELECT queued.id, queued.priority, queued.queued_at FROM ci_job queued
-            JOIN ci_run run ON run.id = queued.run_id
-            JOIN forge_repository repository ON repository.id = run.repository_id
-            WHERE queued.label_set_id = ci_labelset.id AND queued.state = 'queued'
-                AND (%(repository)s::bigint IS NULL OR repository.id = %(repository)s)
-                AND (%(owner)s::bigint IS NULL OR repository.owner_id = %(owner)s)
-                AND (%(repositories)s::bigint[] IS NULL OR repository.id = ANY(%(repositories)s))
-                AND repository.id <> ALL(%(full)s::bigint[])
-            ORDER BY queued.priority DESC, queued.queued_at, queued.id LIMIT {HEADS}
-        ) head
-        WHERE ci_labelset.labels <@ %(labels)s::varchar[]
-        ORDER BY head.priority DESC, head.queued_at, head.id LIMIT {HEADS}
-    ) heads
-    JOIN ci_job job ON job.id = heads.id
-    WHERE job.state = 'queued'
-    ORDER BY job.priority DESC, job.queued_at, job.id
-    FOR NO KEY UPDATE OF job SKIP LOCKED LIMIT 1
-)
-RETURNING id
-"""  # noqa: S608 (the only value set in is a constant)
 
 
 @dataclass(frozen=True)
@@ -61,9 +34,11 @@ class Assignment:
     token: str
 
 
-@guarded
+@joining
 def repeat_claim(*, runner_id: int, poll_id: str) -> Assignment | None:
     """The assignment that this very poll was given before, if it is not acknowledged yet: with a token made anew."""
+    if not _was_given(runner_id, poll_id):
+        return None
     job = (
         Job.objects.select_for_update(no_key=True)
         .filter(runner=runner_id, state=JobState.ASSIGNED, poll_id=poll_id)
@@ -80,7 +55,7 @@ def repeat_claim(*, runner_id: int, poll_id: str) -> Assignment | None:
     return Assignment(job, token)
 
 
-@guarded
+@joining
 def claim(*, runner_id: int, poll_id: str, token_hash: str | None = None) -> Assignment | None:
     """Take a queued job for a runner. Locks the runner and one job, no run.
 
@@ -103,14 +78,25 @@ def claim(*, runner_id: int, poll_id: str, token_hash: str | None = None) -> Ass
     job_id = _take(runner, poll_id, hash_token(token), limits)
     if job_id is None:
         return None
-    job = Job.objects.get(pk=job_id)
+    job = Job.objects.select_related("run__repository__owner", "log").get(pk=job_id)  # all that its payload names
     if runner.ephemeral:
         runner.used_job_id, runner.used_job_name, runner.idle_since = job.pk, job.name, None
         runner.version += 1
         runner.save(update_fields=["used_job_id", "used_job_name", "idle_since", "version"])
     events.record("claimed", job=job, runner=runner, from_state=JobState.QUEUED, to_state=JobState.ASSIGNED)
-    events.notify(events.DEADLINE_SET)
+    if job.deadline_at is not None:
+        events.tell_watch(job.deadline_at)
     return Assignment(job, token)
+
+
+def _was_given(runner_id: int, poll_id: str) -> bool:
+    """Seldom: before a whole row is asked for and locked, a look for whether there is any."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM ci_job WHERE runner_id = %s AND state = 'assigned' AND poll_id = %s)",
+            [runner_id, poll_id],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def _limits_of_set(runner: Runner) -> dict[str, Any] | None:
@@ -129,25 +115,26 @@ def _limits_of_set(runner: Runner) -> dict[str, Any] | None:
 
 def _take(runner: Runner, poll_id: str, token_hash: str, limits: dict[str, Any]) -> int | None:
     now = timezone.now()
+    values = {
+        "runner": runner.pk,
+        "name": runner.name,
+        "single_use": runner.ephemeral,
+        "token_hash": token_hash,
+        "poll_id": poll_id,
+        "now": now,
+        "deadline": now + timedelta(seconds=settings.ACKNOWLEDGE_SECONDS),
+        "repository": runner.repository_id,
+        "owner": runner.owner_id if runner.repository_id is None else None,
+        "labels": normalised(runner.labels),
+        **limits,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(
-            CLAIM,
-            {
-                "runner": runner.pk,
-                "name": runner.name,
-                "single_use": runner.ephemeral,
-                "token_hash": token_hash,
-                "poll_id": poll_id,
-                "now": now,
-                "deadline": now + timedelta(seconds=settings.ACKNOWLEDGE_SECONDS),
-                "repository": runner.repository_id,
-                "owner": runner.owner_id if runner.repository_id is None else None,
-                "labels": normalised(runner.labels),
-                **limits,
-            },
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
+        for _ in range(MOST_LOOKS):
+            cursor.execute(CLAIM_BY_REPOSITORY if limits["repositories"] or limits["full"] else CLAIM, values)
+            job_id, any_waited = cursor.fetchone()
+            if job_id is not None or not any_waited:
+                return None if job_id is None else int(job_id)
+    return None
 
 
 @guarded

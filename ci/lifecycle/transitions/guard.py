@@ -54,6 +54,20 @@ def guarded(verb: Callable[P, R]) -> Callable[P, R]:
     return transition
 
 
+def joining(verb: Callable[P, R]) -> Callable[P, R]:
+    """As `guarded`, but inside a caller's transaction without a savepoint.
+
+    For a verb that refuses before it writes, and whose other errors are the end of its caller too.
+    """
+    alone = guarded(verb)
+
+    @functools.wraps(verb)
+    def transition(*args: P.args, **kwargs: P.kwargs) -> R:
+        return verb(*args, **kwargs) if connection.in_atomic_block else alone(*args, **kwargs)
+
+    return transition
+
+
 # FOR NO KEY UPDATE everywhere: an event row's foreign key must not wait for the run's lock, or a claim, which takes no
 # run lock, could wait for a cancel that waits for it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 from ci.lifecycle import events, measures
@@ -47,18 +48,18 @@ def heartbeat(*, job_id: int, token: Proof) -> HeartbeatAnswer:
 def _acknowledge(run: Run, job: Job) -> None:
     """assigned -> running: from now on the job's own time runs. The poll is forgotten: there is nothing to repeat."""
     now = timezone.now()
-    budget = timedelta(minutes=job.timeout_minutes)
+    # A cancel that came before the acknowledgement starts its grace now: only now is there anybody to tell.
+    deadline = now + (job.grace if job.cancel_reason else timedelta(minutes=job.timeout_minutes))
     move(
         job,
         JobState.RUNNING,
         kind="acknowledged",
         started_at=now,
         poll_id="",
-        # A cancel that came before the acknowledgement starts its grace now: only now is there anybody to tell.
-        deadline_at=now + (job.grace if job.cancel_reason else budget),
+        deadline_at=deadline,
     )
     measures.note_start(job, now)
     if job.runner_id is not None:
         start_runner(runner_id=job.runner_id, job_id=job.pk, job_name=job.name)
-    events.notify(events.DEADLINE_SET)
+    events.tell_watch(min(deadline, now + timedelta(seconds=settings.HEARTBEAT_SECONDS)))  # or its runner is lost
     advance(run)

@@ -62,13 +62,16 @@ def queue(job: Job, *, kind: str = "queued", detail: str = "") -> None:
     if job.runner_id is not None:
         Step.objects.filter(job=job).delete()
         logs.begin_anew(job.pk)
+    repository, deadline = job.run.repository, now + timedelta(seconds=settings.QUEUE_SECONDS)
     move(
         job,
         JobState.QUEUED,
         kind=kind,
         detail=detail,
+        queue_repository=repository.pk,
+        queue_owner=repository.owner_id,
         queued_at=job.queued_at or now,
-        deadline_at=now + timedelta(seconds=settings.QUEUE_SECONDS),
+        deadline_at=deadline,
         runner=None,
         runner_name="",
         single_use=False,
@@ -78,10 +81,9 @@ def queue(job: Job, *, kind: str = "queued", detail: str = "") -> None:
         started_at=None,
         outputs={},
     )
-    repository = job.run.repository
     # Scope and labels, so that only a runner that may take the job is woken.
     events.notify(events.JOB_QUEUED, f"{job.label_set_id}:{repository.pk}:{repository.owner_id}")
-    events.notify(events.DEADLINE_SET)
+    events.tell_watch(deadline)
 
 
 def end(job: Job, conclusion: str, *, kind: str = "ended", note: str = "", actor: Any = None, **fields: Any) -> None:
@@ -140,6 +142,7 @@ def ask_to_stop(job: Job, reason: CancelReason, *, actor: Any = None) -> None:
     fields: dict[str, Any] = {"cancel_reason": reason, "cancel_requested_at": now, "cancelled_by": actor}
     if job.state == JobState.RUNNING:
         fields["deadline_at"] = now + job.grace
+        events.tell_watch(now + job.grace)
     write(job, **fields)
     events.record(
         "cancel_requested",
@@ -151,7 +154,6 @@ def ask_to_stop(job: Job, reason: CancelReason, *, actor: Any = None) -> None:
         detail=reason.label,
     )
     events.notify(events.JOB_CHANGED, job.pk)
-    events.notify(events.DEADLINE_SET)
 
 
 def free_runner(runner: Runner, job: Job) -> None:
