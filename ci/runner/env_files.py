@@ -75,6 +75,9 @@ class EnvFiles:
 def read(file: Path, variable: str, *, limit: int = FILE_LIMIT) -> str:
     """The file's text; '' where the step removed it. Raises FileError for anything but a file within the limit."""
     try:
+        # Most steps write nothing.
+        if stat.S_ISREG((found := file.stat()).st_mode) and found.st_size == 0:
+            return ""
         # The step may have put a pipe or a device in its place, which would block us for ever.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import functools
+import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
@@ -103,8 +106,15 @@ class Git:
 
 def version() -> str | None:
     """The git program's version, None where there is none."""
+    program = shutil.which("git")
+    return None if program is None else _version(program, os.stat(program).st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1)
+def _version(program: str, _changed: int) -> str | None:
+    """Asked once for each program that was there: a job should not wait for what is the same each time."""
     try:
-        done = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip().removeprefix("git version ")

@@ -175,8 +175,16 @@ class LogStream:
         return True
 
     def _send_steps(self) -> None:
+        if not self._begun.is_set():
+            # The first program waits for this; what is said of the steps after it can follow.
+            self._send_those(lambda step: step["state"] != "pending")
+        self._send_those(lambda _: True)
+
+    def _send_those(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
         with self._lock:
-            steps, self._steps = self._steps, {}
+            steps = {number: step for number, step in self._steps.items() if wanted(step)}
+            for number in steps:
+                del self._steps[number]
         portion: list[dict[str, Any]] = []
         for number in sorted(steps):
             if len(portion) >= 100 or sum(len(step.get("summary", "")) for step in portion) > BATCH_BYTES // 2:

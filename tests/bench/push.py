@@ -52,7 +52,7 @@ def _figure(point: str, taken: list[float], alone: list[float]) -> Figure:
         unit="ms",
         aim=AIM,
         note=f"From the start of git push {median(taken):.0f} ms (p90 {share(taken, 0.9):.0f}); a push to the same "
-        f"repository that starts nothing takes {median(alone):.0f} ms (p90 {share(alone, 0.9):.0f})."
+        f"repository that starts nothing takes {median(alone):.0f} ms (p90 {share(alone, 0.9):.0f}).",
     )
 
 
