@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,14 +22,14 @@ LONGEST_SLEEP = timedelta(seconds=10)
 _NEAR = LONGEST_SLEEP + timedelta(seconds=5)
 
 # With every transition: the ORM would take longer to write this text than the database to insert the row.
-_COLUMNS = [str(field.column) for field in Event._meta.concrete_fields if not field.primary_key]
+_COLUMNS = [str(field.attname) for field in Event._meta.concrete_fields if not field.primary_key]
 _RECORD = (
     f'INSERT INTO "{Event._meta.db_table}" ({", ".join(_COLUMNS)})'  # noqa: S608 (names of columns)
-    f" VALUES ({', '.join(f'%({column})s' for column in _COLUMNS)})"
+    f" VALUES ({', '.join(['%s'] * len(_COLUMNS))})"
 )
 
 
-def record(
+def event(
     kind: str,
     *,
     run: Run | None = None,
@@ -39,23 +40,32 @@ def record(
     to_state: str = "",
     actor: Any = None,
     detail: str = "",
-) -> None:
-    """Write that something happened. Without an actor the server itself did it."""
-    row = {
-        "kind": kind,
-        "run_id": job.run_id if job is not None else run.pk if run is not None else None,
-        "job_id": job.pk if job is not None else None,
-        "runner_id": runner.pk if runner is not None else None,
-        "runner_set_id": runner_set.pk if runner_set is not None else None,
-        "from_state": from_state,
-        "to_state": to_state,
-        "actor_id": actor.pk if actor is not None else None,
-        "actor_name": actor.get_username() if actor is not None else "",
-        "detail": cleaned(detail)[:1000],
-        "created_at": timezone.now(),
-    }
+) -> Event:
+    """That something happened, not yet written. Without an actor the server itself did it."""
+    return Event(
+        kind=kind,
+        run_id=job.run_id if job is not None else run.pk if run is not None else None,
+        job=job,
+        runner=runner,
+        runner_set=runner_set,
+        from_state=from_state,
+        to_state=to_state,
+        actor=actor,
+        actor_name=actor.get_username() if actor is not None else "",
+        detail=cleaned(detail)[:1000],
+    )
+
+
+def record(kind: str, **facts: Any) -> None:
+    """Write that something happened; the facts are those of `event`."""
+    found = event(kind, **facts)
     with connection.cursor() as cursor:
-        cursor.execute(_RECORD, row)
+        cursor.execute(_RECORD, [getattr(found, column) for column in _COLUMNS])
+
+
+def record_all(found: Iterable[Event]) -> None:
+    """Write that much happened."""
+    Event.objects.bulk_create(found)
 
 
 def notify(channel: str, payload: object = "") -> None:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import MD5
 from django.urls import reverse
 from django.utils import timezone
 
@@ -18,8 +19,9 @@ from forge.models import Push, Repository
 class Run(models.Model):
     """`attempt` is the current attempt; what earlier ones came to stands in RunAttempt, their jobs in Job."""
 
-    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="runs")
-    workflow = models.ForeignKey(Workflow, on_delete=models.CASCADE, related_name="runs")
+    # Each of these two begins indexes of its own.
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    workflow = models.ForeignKey(Workflow, on_delete=models.CASCADE, related_name="runs", db_index=False)
     workflow_path = models.CharField(max_length=255)
     workflow_name = models.CharField(max_length=255)
     number = models.PositiveIntegerField(help_text="Counts the runs of this workflow.")
@@ -95,6 +97,12 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["repository", "-id"], name="run_of_repository"),
             models.Index(fields=["repository", "sha"], name="run_of_commit"),
+            # What the list of runs is filtered by.
+            # Of a ref its digest: a long one is more than an index can hold.
+            models.Index(F("repository"), MD5("ref"), F("id").desc(), name="run_of_ref"),
+            models.Index(fields=["repository", "event", "-id"], name="run_of_event"),
+            models.Index(fields=["repository", "conclusion", "-id"], name="run_of_outcome"),
+            models.Index(fields=["workflow", "-id"], name="run_of_workflow"),
             models.Index(
                 fields=["concurrency_group", "id"], condition=~Q(state="ended"), name="run_in_concurrency_group"
             ),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from ci.web import icons
+from ci.web.addresses import Addresses
+from ci.web.job_tree import Listed
 from ci.workflow.expressions import to_string
 
 register = template.Library()
@@ -34,6 +38,7 @@ _LOOKS = {"pending": "blocked", "in_progress": "running", "inactive": "skipped"}
 
 
 @register.simple_tag
+@functools.lru_cache(maxsize=256)
 def chip(outcome: str | None, words: str = "") -> SafeString:
     """A state as icon, word and colour; `words` replaces the state's own word."""
     if not outcome:
@@ -44,6 +49,7 @@ def chip(outcome: str | None, words: str = "") -> SafeString:
 
 
 @register.simple_tag
+@functools.lru_cache(maxsize=256)
 def state_icon(outcome: str | None) -> SafeString:
     """A state as coloured icon alone, its word for screen readers and as a tooltip: for dense lists."""
     if not outcome:
@@ -57,6 +63,34 @@ def state_icon(outcome: str | None) -> SafeString:
         icons.icon(look),
         word,
     )
+
+
+@register.filter
+def at(addresses: Addresses, number: int) -> SafeString:
+    return addresses[number]
+
+
+@register.simple_tag
+def job_links(
+    listed: Sequence[Listed], owner: str, name: str, run_id: int, chosen_id: int | str | None = None
+) -> SafeString:
+    """The jobs of a level as items of a list. A run may have hundreds: a template would take ten times as long."""
+    address = Addresses("job", owner, name, run_id)
+    return format_html_join("", _JOB_LINK, (_about_link(one, address, chosen_id) for one in listed))
+
+
+_JOB_LINK = (
+    '<li class="indent-{}"><a id="job-link-{}" href="{}"{} title="{}">{}<span class="ellipsis">{}{}</span>'
+    '<span class="number">{}</span></a></li>\n'
+)
+
+
+def _about_link(one: Listed, address: Addresses, chosen_id: int | str | None) -> tuple[object, ...]:
+    job = one.job
+    chosen = SafeString(' aria-current="page"') if job.pk == chosen_id else ""
+    prefix = format_html('<span class="visually-hidden">{}</span>', one.prefix) if one.prefix else ""
+    shown = (job.name, state_icon(job.outcome), prefix, one.short, duration(job.duration))
+    return (one.indent, job.pk, address[job.pk], chosen, *shown)
 
 
 @register.simple_tag

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
+from django.db.models.functions import MD5
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from ci.models import Run, RunConclusion, RunState, Workflow
 
@@ -19,22 +24,41 @@ _STATES = [
 _EVENTS = ("push", "schedule", "workflow_dispatch")
 
 
+class PlainSelect(forms.Select):
+    """As Django's, without a template for each of its options."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        chosen = {str(one) for one in self.format_value(value)}
+        options = (
+            (option, SafeString(" selected") if str(option) in chosen else "", label) for option, label in self.choices
+        )
+        return format_html(
+            '<select name="{}"{}>{}</select>',
+            name,
+            flatatt(self.build_attrs(self.attrs, attrs)),
+            format_html_join("", '<option value="{}"{}>{}</option>', options),
+        )
+
+
 class RunFilters(forms.Form):
     """Filters come from the address; what makes no sense there filters nothing away but itself."""
 
-    workflow = forms.ChoiceField(required=False)
+    workflow = forms.ChoiceField(required=False, widget=PlainSelect)
     branch = forms.CharField(required=False, max_length=255)
-    event = forms.ChoiceField(required=False)
+    event = forms.ChoiceField(required=False, widget=PlainSelect)
     actor = forms.CharField(required=False, max_length=150)
-    state = forms.ChoiceField(required=False, choices=_STATES)
+    state = forms.ChoiceField(required=False, choices=_STATES, widget=PlainSelect)
 
     def __init__(self, data: Any, *, workflows: Iterable[Workflow], fixed_workflow: bool = False) -> None:
         super().__init__(data, auto_id="filter_%s")
         workflows = list(workflows)
+        self._workflows: dict[str, list[int]] = {}  # by file, so that an index leads to their runs
         if fixed_workflow:
             del self.fields["workflow"]
         else:
             names = [(workflow.path.rpartition("/")[2], workflow.name) for workflow in workflows]
+            for workflow, (file, _) in zip(workflows, names, strict=True):
+                self._workflows.setdefault(file, []).append(workflow.pk)
             self.fields["workflow"].choices = [("", "Any workflow"), *names]  # type: ignore[attr-defined]
         events = sorted({*_EVENTS, *(event for workflow in workflows for event in workflow.events)})
         self.fields["event"].choices = [("", "Any event"), *((event, event) for event in events)]  # type: ignore[attr-defined]
@@ -49,9 +73,9 @@ class RunFilters(forms.Form):
         if self.errors:
             return runs.none()
         if file := asked.get("workflow"):
-            runs = runs.filter(workflow_path__endswith=f"/{file}")
+            runs = runs.filter(workflow__in=self._workflows[file])
         if branch := asked["branch"]:
-            runs = runs.filter(ref__in=[branch, f"refs/heads/{branch}", f"refs/tags/{branch}"])
+            runs = of_refs(runs, [branch, f"refs/heads/{branch}", f"refs/tags/{branch}"])
         if event := asked["event"]:
             runs = runs.filter(event=event)
         if actor := asked["actor"]:
@@ -59,9 +83,16 @@ class RunFilters(forms.Form):
         return runs.filter(_in_state(asked["state"]))
 
 
+def of_refs(runs: QuerySet[Run], refs: Sequence[str]) -> QuerySet[Run]:
+    """Those of these refs, by the digest that the index has of each."""
+    digests = [hashlib.md5(ref.encode(errors="replace"), usedforsecurity=False).hexdigest() for ref in refs]
+    return runs.alias(ref_digest=MD5("ref")).filter(ref_digest__in=digests, ref__in=refs)
+
+
 def _in_state(state: str) -> Q:
     if not state:
         return Q()
-    if state == "active":
-        return ~Q(state=RunState.ENDED)
-    return Q(conclusion=state) if state in RunConclusion.values else Q(state=state)
+    if state in RunConclusion.values:
+        return Q(conclusion=state)
+    # Who has not ended has no conclusion; that is what the index of outcomes has.
+    return Q(conclusion=None) if state == "active" else Q(conclusion=None, state=state)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -46,6 +48,7 @@ PATHS = {
 PATHS["assigned"] = PATHS["queued"]
 
 
+@functools.lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
     """The icon of that name as inline SVG, hidden from assistive technology; an unknown name draws nothing."""
     path = PATHS.get(name)

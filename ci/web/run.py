@@ -24,6 +24,11 @@ from forge.web.loading import get_repository
 # htmx stops asking once it is answered so.
 STOP_POLLING = 286
 _LONG = ("payload", "env", "defaults", "permissions")
+# Of a job in a list of them, that may be long.
+_SHOWN = (
+    *("run_id", "attempt", "parent_id", "carried_from_id", "key", "name", "level", "matrix_index", "runner_name"),
+    *("state", "hold", "conclusion", "cancel_reason", "end_note", "started_at", "ended_at", "version"),
+)
 _LONG_OF_SOURCE = tuple(f"source_run__{name}" for name in (*_LONG, "inputs", "problems"))
 
 
@@ -140,7 +145,7 @@ def frame(request: HttpRequest, repository: Repository, found: Run, *, attempt: 
 
 
 def jobs_of(found: Run, attempt: int) -> list[Job]:
-    rows = Job.objects.filter(run=found, attempt=attempt).defer("definition", "outputs", "call_inputs")
+    rows = Job.objects.filter(run=found, attempt=attempt).only(*_SHOWN)
     jobs: list[Job] = list(rows.annotate(uses=KT("definition__uses")).order_by("level", "key", "matrix_index"))
     for job in jobs:
         job.run = found
@@ -149,8 +154,12 @@ def jobs_of(found: Run, attempt: int) -> list[Job]:
 
 def _chosen_call(found: Run, jobs: Sequence[Job], job_id: int) -> dict[str, Any]:
     """What changes on the page of a call; nothing where another kind of job is shown."""
-    call = next((job for job in jobs if job.pk == job_id and job.uses), None)  # type: ignore[attr-defined]
-    return {} if call is None else about_call(found, call, jobs)
+    known = {job.pk: job for job in jobs}
+    if job_id not in known or not known[job_id].uses:  # type: ignore[attr-defined]
+        return {}
+    call = Job.objects.annotate(uses=KT("definition__uses")).get(pk=job_id)
+    call.run, call.parent = found, known.get(call.parent_id or 0)
+    return about_call(found, call, jobs)
 
 
 def _fingerprint(found: Run, jobs: Sequence[Job]) -> str:

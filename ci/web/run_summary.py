@@ -23,6 +23,7 @@ MOST_SUMMARY_CHARACTERS = 256 * 1024
 MOST_EVENTS = 30
 MOST_CAUSED = 20
 MOST_ARTIFACTS = 20
+_OF_EVENT = ("run_id", "kind", "from_state", "to_state", "actor_name", "detail", "created_at", "job__name")
 _LEVELS = {"error": 0, "warning": 1, "notice": 2}
 
 
@@ -34,7 +35,7 @@ def summary(run: Run, jobs: Sequence[Job], *, attempt: int) -> dict[str, Any]:
         .order_by("job_id", "number")[:1000]
     )
     reports = [(sources[step.job_id], step) for step in steps]
-    newest_first = Event.objects.filter(run=run).select_related("job").defer("job__definition", "job__outputs")
+    newest_first = Event.objects.filter(run=run).select_related("job").only(*_OF_EVENT)
     events = list(newest_first.order_by("-id")[: MOST_EVENTS + 1])
     # A call fails and is cancelled with its jobs: those are told of, not it too.
     work = own_work(jobs)

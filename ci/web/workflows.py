@@ -15,11 +15,12 @@ from ci.lifecycle.errors import InvalidInput, LifecycleError
 from ci.lifecycle.fired_events import never_fired
 from ci.lifecycle.workflow_switch import enable_workflow
 from ci.models import Schedule, Workflow
+from ci.web.addresses import Addresses
 from ci.web.dispatch_form import DispatchForm
 from ci.web.filters import RunFilters
-from ci.web.pages import around, paged, tell
+from ci.web.pages import around, tell
 from ci.web.problems import marked_file, marked_notices
-from ci.web.runs import known_workflows, listed
+from ci.web.runs import known_workflows, listed, paged_runs
 from forge.access import can_write
 from forge.git import bare
 from forge.models import Repository
@@ -97,7 +98,8 @@ def _page(request: HttpRequest, repository: Repository, found: Workflow) -> dict
         file=found.path.rpartition("/")[2],
         workflows=workflows,
         filters=filters,
-        page_obj=paged(request, filters.apply(listed(repository).filter(workflow=found))),
+        addresses=Addresses("run", repository.owner.username, repository.name),
+        page_obj=paged_runs(request, filters.apply(listed(repository).filter(workflow=found))),
         schedules=list(Schedule.objects.filter(workflow=found)[:50]),
         problems=marked_file(repository, found),
         notices=marked_notices(repository, found),

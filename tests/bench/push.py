@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from tests.bench.figures import Figure, median, share
 from tests.bench.ground import Ground, running

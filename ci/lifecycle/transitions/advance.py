@@ -13,9 +13,9 @@ from ci.lifecycle import events
 from ci.lifecycle.announcing import announce
 from ci.lifecycle.groups import settle_later
 from ci.lifecycle.scopes import Legs, by_key, by_scope, results
-from ci.lifecycle.transitions.expanding import end_call, enter, expand
+from ci.lifecycle.transitions.expanding import end_call, enter, expand, goes_straight
 from ci.lifecycle.transitions.guard import lock_jobs
-from ci.lifecycle.transitions.moves import write
+from ci.lifecycle.transitions.moves import queue_all, write
 from ci.lifecycle.transitions.stopping import stop_what_follows
 from ci.models import ACTIVE_STATES, IN_TURN, Hold, Job, JobState, Run, RunConclusion, RunState
 
@@ -43,8 +43,12 @@ def _release(run: Run, jobs: list[Job]) -> bool:
             continue
         groups = by_key(scope)
         known = results(groups)
+        # A matrix of hundreds of legs goes at once, not leg by leg.
+        straight = [job for job in scope if _waits_for_its_turn(job) and goes_straight(job)]
+        queue_all(straight)
+        moved |= bool(straight)
         for job in scope:
-            if job.state != JobState.BLOCKED or job.hold in IN_TURN:
+            if not _waits_for_its_turn(job):
                 continue
             if not job.expanded:
                 if all(known.get(key) is not None for key in job.needs):
@@ -56,6 +60,10 @@ def _release(run: Run, jobs: list[Job]) -> bool:
             elif job.hold != Hold.MAX_PARALLEL:
                 write(job, hold=Hold.MAX_PARALLEL)
     return moved
+
+
+def _waits_for_its_turn(job: Job) -> bool:
+    return job.state == JobState.BLOCKED and job.hold not in IN_TURN
 
 
 def _may_go(job: Job, groups: Legs) -> bool:

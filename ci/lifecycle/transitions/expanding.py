@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from ci.lifecycle.transitions.moves import end, end_with_run, queue, write
 from ci.models import Conclusion, Hold, Job, Run
 from ci.workflow import Concurrency, MatrixError, PlanError, calls, legs, needs
 from ci.workflow.expressions import ExpressionError
+from forge.models import Repository
 
 
 def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) -> list[Job]:
@@ -30,7 +32,8 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
             cancelled=bool(run.cancel_reason),
             key=job.key,
         )
-        rows = [_leg_fields(run, job, leg) for leg in expansion.legs]
+        found = _Found(run.repository)
+        rows = [_leg_fields(run, job, leg, found) for leg in expansion.legs]
     except (ExpressionError, MatrixError, PlanError) as error:
         end(job, Conclusion.FAILURE, kind="unpreparable", note=f"The job could not be planned: {error}")
         return []
@@ -45,9 +48,18 @@ def expand(run: Run, job: Job, groups: Legs, known: Mapping[str, str | None]) ->
     return Job.objects.bulk_create(Job(**shared, hold=Hold.NEEDS, **fields) for fields in rows[1:])
 
 
-def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
+class _Found:
+    """The rows that legs name, each looked up once: those of a matrix mostly name the same."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.label_set = functools.cache(label_set_of)
+        self.environment = functools.cache(functools.partial(environment_of, repository))
+        self.group = functools.cache(functools.partial(group_of, repository.pk))
+
+
+def _leg_fields(run: Run, job: Job, leg: legs.Leg, found: _Found) -> dict[str, Any]:
     own, called = leg.concurrency, _called_concurrency(run, job, leg)
-    environment = environment_of(run.repository, leg.environment)
+    environment = found.environment(leg.environment)
     own_grace = "cancel-timeout-minutes" in job.definition
     own_timeout = "timeout-minutes" in job.definition
     return {
@@ -62,15 +74,15 @@ def _leg_fields(run: Run, job: Job, leg: legs.Leg) -> dict[str, Any]:
         "timeout_minutes": leg.timeout_minutes if own_timeout else settings.JOB_TIMEOUT_MINUTES,
         "cancel_timeout_minutes": leg.cancel_timeout_minutes if own_grace else None,
         "runs_on": list(leg.labels),
-        "label_set": None if leg.call else label_set_of(leg.labels),
+        "label_set": None if leg.call else found.label_set(leg.labels),
         "call_inputs": leg.call.inputs if leg.call else {},
         "environment": environment,
         "environment_name": environment.name if environment else "",
         "deploys": leg.deploys,
-        "concurrency_group": group_of(run.repository_id, own.group) if own else None,
+        "concurrency_group": found.group(own.group) if own else None,
         "cancel_in_progress": bool(own and own.cancel_in_progress),
         "queue_all": bool(own and own.queue == "max"),
-        "called_group": group_of(run.repository_id, called.group) if called else None,
+        "called_group": found.group(called.group) if called else None,
         "called_cancel_in_progress": bool(called and called.cancel_in_progress),
         "called_queue_all": bool(called and called.queue == "max"),
     }
@@ -93,6 +105,12 @@ def enter(run: Run, job: Job) -> list[Job]:
         return go(run, job)
     _hold(run, job, job.concurrency_group_id, Hold.CONCURRENCY)
     return []
+
+
+def goes_straight(job: Job) -> bool:
+    """Whether a job is a leg that nothing holds once its needs have ended: then it has never been in the queue."""
+    held = job.max_parallel is not None or job.concurrency_group_id is not None
+    return job.expanded and not held and not job.is_call and job.queued_at is None and job.runner_id is None
 
 
 def _hold(run: Run, job: Job, group_id: int, hold: Hold) -> None:
