@@ -51,11 +51,12 @@ def _plan(push: Push) -> None:
     loaded = workflow_files.load_all(repository, sha)
     if push.ref == f"refs/heads/{repository.default_branch}":
         workflow_files.remember_default_branch(repository.pk, known={sha: loaded})
-    head = bare.commit(repository, sha)
-    if head is None:
+    commits = _new_commits(push, sha)
+    if not commits:
         return
+    head = commits[0]
     if not commit.skips_ci(f"{head.subject}\n\n{head.body}"):
-        payload = webhook_payloads.push(push, _new_commits(push, sha))
+        payload = webhook_payloads.push(push, commits)
         cause = _cause(push, "push", payload, ref=push.ref, sha=sha, title=head.subject or sha[:7])
         fire(Trigger(cause=cause, changed_paths=_changed_paths(push), tell_problems=True), loaded)
     if push.created:  # which no message skips: GitHub docs, "Skipping workflow runs"

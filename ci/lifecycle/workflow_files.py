@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -160,27 +160,37 @@ def _remember(repository: Repository, loaded: Mapping[str, Loaded]) -> None:
         on_default_branch=False
     )
     Schedule.objects.filter(workflow__repository=repository, workflow__on_default_branch=False).delete()
+    known = {row.path: row for row in Workflow.objects.filter(repository=repository, path__in=loaded)}
+    entries: dict[int, list[Schedule]] = {}
+    for entry in Schedule.objects.filter(workflow__in=[row.pk for row in known.values()]):
+        entries.setdefault(entry.workflow_id, []).append(entry)
     for path, document in loaded.items():
-        values = {
+        values: dict[str, Any] = {
             "on_default_branch": True,
             "events": sorted(document.on) if isinstance(document, Document) else [],
             "problems": [] if isinstance(document, Document) else [asdict(problem) for problem in document],
         }
         if isinstance(document, Document):
             values["name"] = document.name[:255]
-        workflow, _ = Workflow.objects.update_or_create(
-            repository=repository, path=path, defaults=values, create_defaults={"name": path, **values}
-        )
-        _remember_schedules(workflow, document.schedules if isinstance(document, Document) else ())
+        workflow = known.get(path)
+        # Most pushes change no workflow, and then write nothing here.
+        if workflow is None or any(getattr(workflow, name) != value for name, value in values.items()):
+            workflow, _ = Workflow.objects.update_or_create(
+                repository=repository, path=path, defaults=values, create_defaults={"name": path, **values}
+            )
+        wanted = document.schedules if isinstance(document, Document) else ()
+        _remember_schedules(workflow, wanted, known=entries.get(workflow.pk, []))
 
 
-def _remember_schedules(workflow: Workflow, entries: tuple[tuple[str, str | None], ...]) -> None:
+def _remember_schedules(
+    workflow: Workflow, entries: tuple[tuple[str, str | None], ...], *, known: Sequence[Schedule]
+) -> None:
     """An entry that was there before keeps its due time: a push must not put it off."""
     wanted = {(cron, zone or "UTC") for cron, zone in entries}
-    for row in Schedule.objects.filter(workflow=workflow):
+    for row in known:
         if (row.cron, row.timezone) not in wanted:
             row.delete()
-    for cron, zone in wanted:
+    for cron, zone in wanted - {(row.cron, row.timezone) for row in known}:
         try:
             due = schedules.next_time(cron, zone, timezone.now())
         except ScheduleError:

@@ -8,7 +8,7 @@ NAMES = "autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ci", "0014_sums_and_digests_of_blobs")]
+    dependencies = [("ci", "0015_queue_by_scope")]
 
     operations = [
         migrations.RunSQL(f"ALTER TABLE {table} SET ({EARLY})", f"ALTER TABLE {table} RESET ({NAMES})")

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('ci', '0015_queue_by_scope'),
+        ('ci', '0016_vacuum_queues_early'),
         ('forge', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -6,22 +6,40 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.bench import burst, claims, dispatch, idle, language, load, pushes, queue, scaling
+from tests.bench import (
+    burst,
+    claims,
+    dispatch,
+    idle,
+    language,
+    load,
+    log_pages,
+    log_writes,
+    pages,
+    planning,
+    push,
+    pushes,
+    queue,
+    runner,
+    scaling,
+    whole_job,
+)
 from tests.bench.figures import Figure, table
-from tests.bench.log_pages import log_pages
-from tests.bench.log_writes import log_writes
-from tests.bench.whole_job import whole_job
 
 # Each measures the real product beside a limit or a peer, in the same run.
 FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
-    "dispatch": dispatch.main,
-    "idle": idle.main,
-    "burst": burst.main,
-    "whole_job": whole_job,
-    "log_writes": log_writes,
-    "log_pages": log_pages,
+    "dispatch": dispatch.measure,
+    "idle": idle.measure,
+    "burst": burst.measure,
     "claims": claims.measure,
     "queue": queue.measure,
+    "whole_job": whole_job.measure,
+    "log_writes": log_writes.measure,
+    "log_pages": log_pages.measure,
+    "push": push.measure,
+    "planning": planning.measure,
+    "pages": pages.measure,
+    "runner": runner.measure,
     "pushes": pushes.measure,
 }
 # Those with words of their own; 1 for what is wrong.

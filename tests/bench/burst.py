@@ -15,7 +15,7 @@ _PROCESSES, _CONNECTIONS = 2, 6  # of the web server, and for the polls of each
 _PATIENCE, _LATE_SECONDS = 120.0, 2.0
 
 
-def main(count: int = RUNNERS) -> list[Figure]:
+def measure(count: int = RUNNERS) -> list[Figure]:
     """As many jobs as runners; and then as many again, which bare SQL takes for other runners."""
     with running(**SETTINGS) as ground:
         crowd = Crowd(ground, jobs=2 * count)

@@ -16,7 +16,7 @@ _SETTLE_SECONDS = 5.0
 _LATE_SECONDS = 5.0
 
 
-def main(crowds: Sequence[int] = CROWDS, jobs: int = JOBS, rate: float = RATE) -> list[Figure]:
+def measure(crowds: Sequence[int] = CROWDS, jobs: int = JOBS, rate: float = RATE) -> list[Figure]:
     return [figure for waiting in crowds for figure in _with(waiting, jobs, rate)]
 
 

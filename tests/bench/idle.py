@@ -14,7 +14,7 @@ _PARTS = ("uvicorn", "postgres", "manage.py watch")
 _KIBIBYTE = 1024
 
 
-def main(
+def measure(
     count: int = RUNNERS, nothing_seconds: float = NOTHING_SECONDS, waiting_seconds: float = WAITING_SECONDS
 ) -> list[Figure]:
     with running(**SETTINGS) as ground:

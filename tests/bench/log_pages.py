@@ -56,7 +56,7 @@ PAGES = (
 )
 
 
-def log_pages(*, short: int = 10_000, times: int = 100, samples: int = 9) -> list[Figure]:
+def measure(*, short: int = 10_000, times: int = 100, samples: int = 9) -> list[Figure]:
     """Two rows for each store and request: the first byte, and how it grows with the log's length."""
     with running(**SETTINGS, FORGE_LOG_SEAL_SECONDS="1", FORGE_LOG_LIMIT_BYTES=str(1024**3)) as ground:
         project = project_of(ground)

@@ -47,7 +47,7 @@ def chunks_of(writer: int, count: int) -> list[Chunk]:
     return found
 
 
-def log_writes(*, chunks: int = 100, rounds: int = ROUNDS) -> list[Figure]:
+def measure(*, chunks: int = 100, rounds: int = ROUNDS) -> list[Figure]:
     """Three rows: the rate, what the rows take, what the merged files take."""
     with running(**SETTINGS, FORGE_LOG_SEAL_SECONDS="1") as ground:
         jobs = begin(ground, project_of(ground), WRITERS)

@@ -92,7 +92,7 @@ async def _one(runner: Runner, jobs: int) -> None:
     runner.close()
 
 
-def whole_job(*, jobs: int = 160, warm: int = 40) -> list[Figure]:
+def measure(*, jobs: int = 160, warm: int = 40) -> list[Figure]:
     """One row: jobs a second through the API, and by their SQL alone."""
     with running(**SETTINGS) as ground:
         tell_numbers_apart(ground)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils.module_loading import import_string
 from django_q.models import OrmQ
 
@@ -40,6 +42,22 @@ def test_planning_twice_changes_nothing(playground: Playground) -> None:
     pushes.plan_push(push.pk)
     assert runs(playground) == ["CI"]
     assert Workflow.objects.get().run_count == 1
+
+
+def statements(playground: Playground, legs: int) -> int:
+    """That it takes to plan a push with a matrix of so many legs."""
+    numbers = ", ".join(str(number) for number in range(legs))
+    job = f"{{runs-on: linux, strategy: {{matrix: {{n: [{numbers}]}}}}, steps: [{{run: echo}}]}}"
+    push = playground.push({WORKFLOW: f"name: CI\non: push\njobs: {{wide: {job}}}"}, plan=False)
+    with CaptureQueriesContext(connection) as seen:
+        (run,) = pushes.plan_push(push.pk)
+    assert run.jobs.filter(state="queued").count() == run.events.filter(kind="queued").count() == legs
+    return len(seen)
+
+
+def test_a_wide_matrix_is_planned_by_as_many_statements_as_a_narrow_one(playground: Playground) -> None:
+    statements(playground, 2)  # makes the rows that the others find
+    assert statements(playground, 256) == statements(playground, 3)
 
 
 def test_a_push_that_was_not_settled_starts_nothing(playground: Playground) -> None:
