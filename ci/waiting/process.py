@@ -19,7 +19,6 @@ from ci.lifecycle import polls
 from ci.waiting.gathering import Gathering
 from ci.waiting.hub import Hub
 from ci.waiting.turns import NAME
-from forge.tokens import hash_token
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +45,7 @@ class Process:
         parameters = {name: value for name, value in given.items() if name not in _NOT_FOR_PSYCOPG}
         self.loop = asyncio.get_running_loop()
         self.pollers: Gathering[polls.Poller, polls.Word] = Gathering(self._look_for, self._gather_seconds)
+        self.identities: Gathering[str, polls.Poller | None] = Gathering(self._identify, self._gather_seconds)
         self.queued: Gathering[int, bool] = Gathering(self._still_queued, float)
         self.hub = Hub({**parameters, "application_name": NAME, "connect_timeout": 10}, self.queued.ask)
         self.polls = ThreadPoolExecutor(_POLL_THREADS, thread_name_prefix="polls")
@@ -69,6 +69,9 @@ class Process:
         task = self.loop.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+
+    async def _identify(self, asked: Sequence[str]) -> Sequence[polls.Poller | None]:
+        return await self.poll(polls.identify, asked)
 
     async def _look_for(self, asked: Sequence[polls.Poller]) -> Sequence[polls.Word]:
         return await self.poll(polls.look_for, asked)
@@ -95,8 +98,8 @@ class Known:
     def __init__(self) -> None:
         self._pollers: dict[str, polls.Poller] = {}
 
-    def get(self, token: str | None) -> polls.Poller | None:
-        return self._pollers.get(hash_token(token)) if token is not None else None
+    def get(self, token_hash: str) -> polls.Poller | None:
+        return self._pollers.get(token_hash)
 
     def learn(self, poller: polls.Poller) -> None:
         if len(self._pollers) >= _MOST_KNOWN:
