@@ -14,8 +14,9 @@ from ci.models import Job, Log
 def build(job: Job, token: str) -> dict[str, Any]:
     """The body of jobs/fetch for a job just assigned. Raises SecretUnreadable and what a broken definition raises."""
     run = job.run
-    scope = Job.objects.filter(run=run, attempt=job.attempt, parent=job.parent_id)
-    groups = by_key(list(scope.order_by("matrix_index")))
+    # Only for those that it needs: of a wide matrix each leg would read all others.
+    scope = Job.objects.filter(run=run, attempt=job.attempt, parent=job.parent_id, key__in=job.needs)
+    groups = by_key(list(scope.order_by("matrix_index"))) if job.needs else {}
     secrets = {**contexts.secrets(job, token=token), "GITHUB_TOKEN": token}
     called = job.parent.definition["called"] if job.parent is not None else None
     asking = id_tokens.request_of(job)
