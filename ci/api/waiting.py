@@ -66,7 +66,9 @@ async def _fetch(call: Call, process: Process) -> None:
     token_hash = _token_hash(call.authorization)
     poller = process.known.get(token_hash)
     is_new = poller is None
-    if poller is None:
+    if process.known.is_at_work(token_hash):
+        poller = None
+    elif poller is None:
         poller = await process.identities.ask(token_hash)
     together = poller is not None
     if poller is None:
@@ -81,7 +83,7 @@ async def _fetch(call: Call, process: Process) -> None:
         process.known.forget(poller)
         poller = Poller.of(await process.poll(_let_in, call.authorization))
         found = await wait_for(runner=poller)
-    process.known.learn(poller)
+    process.known.learn(poller, got_a_job=found is not None)
     await call.answer(204 if found is None else 200, found)
 
 

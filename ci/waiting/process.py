@@ -28,7 +28,7 @@ R = TypeVar("R")
 _POLL_THREADS = 6
 _HEARTBEAT_THREADS = 12
 # What a poll's first look may wait for others that ask the same, in seconds for each call that waits here.
-_GATHER_A_WAITER, _LONGEST_GATHER = 100e-6, 0.1
+_GATHER_A_WAITER, _LONGEST_GATHER = 100e-6, 0.2
 _MOST_KNOWN = 50_000
 # Each of thousands of waiting calls is some objects that stay: looking through all of them for circles, as often as
 # Python does by itself, halts everybody for tens of milliseconds.
@@ -97,14 +97,26 @@ class Known:
 
     def __init__(self) -> None:
         self._pollers: dict[str, polls.Poller] = {}
+        self._at_work: set[str] = set()
+
+    def is_at_work(self, token_hash: str) -> bool:
+        """Whether its last poll got a job: the next, which may well get another, shall not wait for others. Asked once
+        a poll."""
+        if token_hash not in self._at_work:
+            return False
+        self._at_work.discard(token_hash)
+        return True
 
     def get(self, token_hash: str) -> polls.Poller | None:
         return self._pollers.get(token_hash)
 
-    def learn(self, poller: polls.Poller) -> None:
+    def learn(self, poller: polls.Poller, *, got_a_job: bool) -> None:
         if len(self._pollers) >= _MOST_KNOWN:
             self._pollers.clear()
+            self._at_work.clear()
         self._pollers[poller.token_hash] = poller
+        if got_a_job:
+            self._at_work.add(poller.token_hash)
 
     def forget(self, poller: polls.Poller) -> None:
         self._pollers.pop(poller.token_hash, None)
