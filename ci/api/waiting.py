@@ -75,7 +75,7 @@ async def _fetch(call: Call, process: Process) -> None:
         poller = Poller.of(await process.poll(_let_in, call.authorization))
     poll_id, wait = _fetch_request(await call.body())
     # Spread, or all runners that a restart made poll together would do so for ever; once they are spread, they are.
-    seconds = wait * random.uniform(0.5 if is_new else 0.8, 1.0)
+    seconds = wait * random.uniform(0.5 if is_new else 0.9, 1.0)
     wait_for = functools.partial(next_job, process, call, poll_id=poll_id, seconds=seconds, build=payload.build)
     try:
         found = await wait_for(runner=poller, known=together and wait > 0)
