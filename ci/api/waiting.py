@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 from typing import Any
@@ -19,6 +20,7 @@ from ci.lifecycle.runner_versions import refuse_outdated
 from ci.models import Runner
 from ci.waiting.polling import Changed, next_job
 from ci.waiting.process import Process, current
+from forge.tokens import hash_token
 
 _PATH = re.compile(r"/api/runner/v1/jobs/(?:fetch|([1-9][0-9]{0,18})/heartbeat)")
 _LARGEST_ID = 2**63 - 1
@@ -60,30 +62,34 @@ def _let_in(authorization: str) -> Runner:
 
 
 async def _fetch(call: Call, process: Process) -> None:
-    # Of a runner that was here before its call is let in together with others' (polls.look_for), once it waits.
-    poller = process.known.get(authentication.token_in(call.authorization))
-    known = poller is not None
+    # Before all else who may send a body at all; together with others, of whom thousands may come at once.
+    token_hash = _token_hash(call.authorization)
+    poller = process.known.get(token_hash)
+    is_new = poller is None
+    if process.known.is_at_work(token_hash):
+        poller = None
+    elif poller is None:
+        poller = await process.identities.ask(token_hash)
+    together = poller is not None
     if poller is None:
         poller = Poller.of(await process.poll(_let_in, call.authorization))
     poll_id, wait = _fetch_request(await call.body())
+    # Spread, or all runners that a restart made poll together would do so for ever; once they are spread, they are.
+    seconds = wait * random.uniform(0.5 if is_new else 0.9, 1.0)
+    wait_for = functools.partial(next_job, process, call, poll_id=poll_id, seconds=seconds, build=payload.build)
     try:
-        found = await _next(call, process, poller, poll_id, wait, known=known and wait > 0)
+        found = await wait_for(runner=poller, known=together and wait > 0)
     except Changed:
         process.known.forget(poller)
         poller = Poller.of(await process.poll(_let_in, call.authorization))
-        found = await _next(call, process, poller, poll_id, wait, known=False)
-    process.known.learn(poller)
+        found = await wait_for(runner=poller)
+    process.known.learn(poller, got_a_job=found is not None)
     await call.answer(204 if found is None else 200, found)
 
 
-async def _next(
-    call: Call, process: Process, poller: Poller, poll_id: str, wait: float, *, known: bool
-) -> dict[str, Any] | None:
-    # Spread, or all runners that a restart made poll together would do so for ever; once they are spread, they are.
-    seconds = wait * random.uniform(0.8 if known else 0.5, 1.0)
-    return await next_job(
-        process, call, runner=poller, poll_id=poll_id, seconds=seconds, build=payload.build, known=known
-    )
+def _token_hash(authorization: str) -> str:
+    """Of nobody's where there is no token."""
+    return hash_token(authentication.token_in(authorization) or "")
 
 
 def _fetch_request(body: dict[str, Any]) -> tuple[str, float]:

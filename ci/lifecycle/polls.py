@@ -83,6 +83,13 @@ class Word(Enum):
     NOTHING = auto()
 
 
+def identify(hashes: Sequence[str]) -> list[Poller | None]:
+    """Whose tokens these are, by their hashes; None for one that must be let in by itself: nobody's, or of a set."""
+    found = {runner.token_hash: runner for runner in Runner.objects.filter(token_hash__in=set(hashes))}
+    runners = [found.get(token_hash) for token_hash in hashes]
+    return [None if runner is None or runner.runner_set_id is not None else Poller.of(runner) for runner in runners]
+
+
 def look_for(pollers: Sequence[Poller]) -> list[Word]:
     """Whether there may be anything for each: the assignment it has, or a queued job whose labels fit.
 

@@ -19,7 +19,6 @@ from ci.lifecycle import polls
 from ci.waiting.gathering import Gathering
 from ci.waiting.hub import Hub
 from ci.waiting.turns import NAME
-from forge.tokens import hash_token
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +28,7 @@ R = TypeVar("R")
 _POLL_THREADS = 6
 _HEARTBEAT_THREADS = 12
 # What a poll's first look may wait for others that ask the same, in seconds for each call that waits here.
-_GATHER_A_WAITER, _LONGEST_GATHER = 100e-6, 0.1
+_GATHER_A_WAITER, _LONGEST_GATHER = 100e-6, 0.2
 _MOST_KNOWN = 50_000
 # Each of thousands of waiting calls is some objects that stay: looking through all of them for circles, as often as
 # Python does by itself, halts everybody for tens of milliseconds.
@@ -46,6 +45,7 @@ class Process:
         parameters = {name: value for name, value in given.items() if name not in _NOT_FOR_PSYCOPG}
         self.loop = asyncio.get_running_loop()
         self.pollers: Gathering[polls.Poller, polls.Word] = Gathering(self._look_for, self._gather_seconds)
+        self.identities: Gathering[str, polls.Poller | None] = Gathering(self._identify, self._gather_seconds)
         self.queued: Gathering[int, bool] = Gathering(self._still_queued, float)
         self.hub = Hub({**parameters, "application_name": NAME, "connect_timeout": 10}, self.queued.ask)
         self.polls = ThreadPoolExecutor(_POLL_THREADS, thread_name_prefix="polls")
@@ -69,6 +69,9 @@ class Process:
         task = self.loop.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+
+    async def _identify(self, asked: Sequence[str]) -> Sequence[polls.Poller | None]:
+        return await self.poll(polls.identify, asked)
 
     async def _look_for(self, asked: Sequence[polls.Poller]) -> Sequence[polls.Word]:
         return await self.poll(polls.look_for, asked)
@@ -94,14 +97,26 @@ class Known:
 
     def __init__(self) -> None:
         self._pollers: dict[str, polls.Poller] = {}
+        self._at_work: set[str] = set()
 
-    def get(self, token: str | None) -> polls.Poller | None:
-        return self._pollers.get(hash_token(token)) if token is not None else None
+    def is_at_work(self, token_hash: str) -> bool:
+        """Whether its last poll got a job: the next, which may well get another, shall not wait for others. Asked once
+        a poll."""
+        if token_hash not in self._at_work:
+            return False
+        self._at_work.discard(token_hash)
+        return True
 
-    def learn(self, poller: polls.Poller) -> None:
+    def get(self, token_hash: str) -> polls.Poller | None:
+        return self._pollers.get(token_hash)
+
+    def learn(self, poller: polls.Poller, *, got_a_job: bool) -> None:
         if len(self._pollers) >= _MOST_KNOWN:
             self._pollers.clear()
+            self._at_work.clear()
         self._pollers[poller.token_hash] = poller
+        if got_a_job:
+            self._at_work.add(poller.token_hash)
 
     def forget(self, poller: polls.Poller) -> None:
         self._pollers.pop(poller.token_hash, None)

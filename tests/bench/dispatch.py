@@ -28,12 +28,11 @@ def _with(waiting: int, jobs: int, rate: float) -> Iterator[Figure]:
             time.sleep(_SETTLE_SECONDS)
             story = queuer.end(patience=60 + 3 * jobs / rate)
             time.sleep(_LATE_SECONDS)
-            left = crowd.left()
             told = runners.end()
     queued = {int(job): at for job, at in story["queued"].items()}
     got = Counter(job for job, _ in told["got"])
     waits = [at - queued[job] for job, at in told["got"]]
-    left += sum(1 for job in queued if got[job] != 1) + len(told["problems"])
+    left = sum(1 for job in queued if got[job] != 1) + len(told["problems"])
     what = f"dispatch, {waiting:,} idle runners, {rate:.0f} jobs/s"
     bare = median(story["bare"]) * 1000
     yield Figure(f"{what}: p50", median(waits) * 1000, "ms", 5, bare, "a bare LISTEN/NOTIFY round trip")

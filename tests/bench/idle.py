@@ -27,7 +27,9 @@ def measure(
             grown = ground.memory("uvicorn") - memory
             told = runners.end()
     what = f"{count:,} idle runners polling {POLL_SECONDS:.0f} s"
-    polls = f"{told['statuses'].get('204', 0)} polls ended meanwhile; {len(told['problems'])} failed"
+    polls = f"{told['statuses'].get('204', 0)} polls ended from their beginning on, {len(told['problems'])} failed"
+    if told["problems"]:
+        polls += f", such as {told['problems'][0]}"
     parts = ", ".join(f"{part} {loaded[part] - idle[part]:.1f} %" for part in _PARTS)
     return [
         Figure(

@@ -63,6 +63,11 @@ class Waiter(asyncio.Protocol):
         self._transport, self._buffer = cast(asyncio.Transport, transport), b""
         self._poll()
 
+    def connection_lost(self, error: Exception | None) -> None:
+        """After an error of the server, or at the end of this process."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(_PAUSE, lambda: loop.create_task(self.begin()))
+
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         head, complete, body = self._buffer.partition(b"\r\n\r\n")
@@ -93,6 +98,8 @@ class Waiter(asyncio.Protocol):
             f"Content-Length: {len(content)}\r\n\r\n"
         )
         assert self._transport is not None
+        if self._transport.is_closing():
+            return  # connection_lost begins anew
         self._transport.write(head.encode() + content)
 
 
