@@ -45,8 +45,8 @@ def measure(*, pushes: int = PUSHES, at_once: int = AT_ONCE, unplanned: int = UN
             "s",
             AIM_SECONDS,
             note=f"Their tasks find the push planned. {at_once:,} at once are through at {rates[PLANNED]:.0f}/s,"
-            f" {rates[PLANNED] / rates[EMPTY]:.2f} of django-q2's {rates[EMPTY]:.0f}/s with empty tasks; tasks that"
-            f" plan a push themselves (git, one small workflow, its run and job) at {rates[LATE]:.0f}/s",
+            f" {rates[PLANNED] / rates[EMPTY]:.2f} of django-q2's {rates[EMPTY]:.0f}/s with empty tasks;"
+            f" tasks that plan a push themselves (git, one small workflow, its run and job) at {rates[LATE]:.0f}/s",
         ),
     ]
 
