@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
-from django.db.models.functions import MD5
+from django.db.models import QuerySet
 from django.forms.utils import flatatt
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from ci.lifecycle.run_search import of_branch, of_state
 from ci.models import Run, RunConclusion, RunState, Workflow
 
 _STATES = [
@@ -75,24 +74,9 @@ class RunFilters(forms.Form):
         if file := asked.get("workflow"):
             runs = runs.filter(workflow__in=self._workflows[file])
         if branch := asked["branch"]:
-            runs = of_refs(runs, [branch, f"refs/heads/{branch}", f"refs/tags/{branch}"])
+            runs = of_branch(runs, branch)
         if event := asked["event"]:
             runs = runs.filter(event=event)
         if actor := asked["actor"]:
             runs = runs.filter(actor_name__iexact=actor)
-        return runs.filter(_in_state(asked["state"]))
-
-
-def of_refs(runs: QuerySet[Run], refs: Sequence[str]) -> QuerySet[Run]:
-    """Those of these refs, by the digest that the index has of each."""
-    digests = [hashlib.md5(ref.encode(errors="replace"), usedforsecurity=False).hexdigest() for ref in refs]
-    return runs.alias(ref_digest=MD5("ref")).filter(ref_digest__in=digests, ref__in=refs)
-
-
-def _in_state(state: str) -> Q:
-    if not state:
-        return Q()
-    if state in RunConclusion.values:
-        return Q(conclusion=state)
-    # Who has not ended has no conclusion; that is what the index of outcomes has.
-    return Q(conclusion=None) if state == "active" else Q(conclusion=None, state=state)
+        return of_state(runs, asked["state"]) if asked["state"] else runs

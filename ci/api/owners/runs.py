@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import django_filters
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
@@ -18,6 +18,7 @@ from ci.api.documentation import BODY, errors, pages
 from ci.api.owners.base import Need, OwnersView
 from ci.api.owners.serializers import Cancelled, Expected, JobShape, RunShape
 from ci.lifecycle import transitions
+from ci.lifecycle.run_search import of_branch, of_state
 from ci.models import Job, Run, RunConclusion, RunState
 from forge.access import can_read, can_write
 
@@ -39,10 +40,10 @@ class RunFilters(django_filters.FilterSet):
         return runs.filter(workflow_path=f".github/workflows/{value}")
 
     def by_branch(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        return runs.filter(ref__in=[value, f"refs/heads/{value}", f"refs/tags/{value}"])
+        return of_branch(runs, value)
 
     def by_status(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        return runs.filter(Q(state=value) | Q(conclusion=value))
+        return of_state(runs, value)
 
 
 class _JobFilter(serializers.Serializer[Any]):
