@@ -26,7 +26,7 @@ _BODY_SECONDS = 60.0
 _PATH = re.compile(r"/api/runner/v1/jobs/([1-9][0-9]{0,18})/log")
 _LARGEST_ID = 2**63 - 1
 # They wait for nothing but the disk, and now and then for a job's lock.
-_threads = ThreadPoolExecutor(6, thread_name_prefix="logs")
+_threads = ThreadPoolExecutor(4, thread_name_prefix="logs")
 
 
 def is_append(scope: dict[str, Any]) -> bool:

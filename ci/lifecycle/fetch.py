@@ -15,7 +15,7 @@ from ci.lifecycle import payload
 from ci.lifecycle.errors import NotFound, Unauthenticated, UnfitJob
 from ci.lifecycle.transitions import Assignment, came_up, claim, fail_unpreparable, repeat_claim
 from ci.lifecycle.transitions.guard import guarded
-from ci.models import Job, Run, Runner
+from ci.models import Job, Runner
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -74,8 +74,6 @@ def _fetch(runner_id: int, token_hash: str | None, poll_id: str, build: Build[T]
 def _payload(assignment: Assignment, build: Build[T]) -> T:
     job = assignment.job
     try:
-        # All of it is read by every `build`, and one by one they would be three round trips.
-        job.run = Run.objects.select_related("repository__owner").get(pk=job.run_id)
         return build(job, assignment.token)
     except (OperationalError, InterfaceError):
         raise  # the database broke off: no fault of the job

@@ -12,8 +12,8 @@ from ci.management.start_errors import CannotStart
 
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
 MOST_WEB_PROCESSES = 8
-# Beyond its threads for pages a web process asks the database in others: polls 6, heartbeats 12, git 8 and 4, artifacts
-# and caches 8, 8 and 2, the hub 1; and one to spare. tests/up/test_choose_sizes.py counts them.
+# Beyond its threads for pages a web process asks the database in others: polls 6, heartbeats 8, logs 4, git 8 and 4,
+# artifacts and caches 8, 8 and 2, the hub 1; and one to spare. tests/up/test_choose_sizes.py counts them.
 WEB_CONNECTIONS = 50
 # qcluster's own three processes beside its workers; watch and scale with their leaders' sessions, and scale's calls.
 TASK_CONNECTIONS, WATCH_CONNECTIONS, SCALE_CONNECTIONS = 3, 2, 26

@@ -26,7 +26,7 @@ R = TypeVar("R")
 # Each holds a database connection while it works, and work is short: more threads would only wait for each other.
 # Heartbeats have their own: they wait for the lock of their run, which polls, that wait for nobody, must not do.
 _POLL_THREADS = 6
-_HEARTBEAT_THREADS = 12
+_HEARTBEAT_THREADS = 8
 # What a poll's first look may wait for others that ask the same, in seconds for each call that waits here.
 _GATHER_A_WAITER, _LONGEST_GATHER = 100e-6, 0.2
 _MOST_KNOWN = 50_000

@@ -16,10 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from django_q.brokers.orm import ORM
 from psycopg import sql
 
-from ci.lifecycle import artifact_sweeps, sweeps
+from ci.lifecycle import artifact_sweeps, polls, sweeps
 from ci.lifecycle.queue_query import CLAIM, CLAIM_BY_REPOSITORY
 from ci.models import ConcurrencyGroup, Job, LabelSet, Run
-from ci.waiting import hub, polling
+from ci.waiting import hub
 from tests.bench.queued import copy
 from tests.playground import Playground
 
@@ -143,7 +143,7 @@ def test_a_claim_without_a_scope_reads_the_job_alone(busy: Playground) -> None:
 
 
 def test_a_look_of_the_hub_asks_each_label_set_once(busy: Playground) -> None:
-    for nodes in (explained(hub._QUEUED_SETS), *looks_of(lambda: polling._still_queued([1]))):
+    for nodes in (explained(hub._QUEUED_SETS), *looks_of(lambda: polls.still_queued([1]))):
         assert read_whole(nodes) == set()
         assert indexes(nodes) & {"job_queue", "job_queue_of_owner", "job_queue_of_repository"}
 

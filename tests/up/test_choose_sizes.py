@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from ci.api import log_route
 from ci.interop import threads as interop
 from ci.management import sizes as sizes_module
 from ci.management.control_groups import memory_limit, processor_limit
@@ -142,7 +143,7 @@ def test_the_connections_of_a_web_process_cover_all_its_threads():
     """Who gives a room more threads is told here to count them."""
     pools = [git._work, git._reports, interop._rows, interop._storing, interop._packing]
     assert all(isinstance(pool, ThreadPoolExecutor) for pool in pools)
-    beside = waiting._POLL_THREADS + waiting._HEARTBEAT_THREADS + 1  # the hub
+    beside = waiting._POLL_THREADS + waiting._HEARTBEAT_THREADS + log_route._threads._max_workers + 1  # the hub
     assert sum(pool._max_workers for pool in pools) + beside <= sizes_module.WEB_CONNECTIONS
     assert workers.AT_ONCE + 2 <= sizes_module.SCALE_CONNECTIONS
 
