@@ -20,6 +20,7 @@ from tests.bench import (
     push,
     pushes,
     queue,
+    results,
     runner,
     scaling,
     whole_job,
@@ -49,7 +50,9 @@ REPORTS: dict[str, Callable[[], int]] = {"language": language.main, "load": load
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join([*FIGURES, *REPORTS])}")
-    names = parser.parse_args(arguments).names or list(FIGURES)
+    parser.add_argument("--write", action="store_true", help=f"the table to {results.FILE.name} too")
+    given = parser.parse_args(arguments)
+    names = given.names or list(FIGURES)
     if unknown := [name for name in names if name not in {**FIGURES, **REPORTS}]:
         parser.error(f"no benchmark is called {', '.join(unknown)}; there are {', '.join([*FIGURES, *REPORTS])}")
     wrong = max((REPORTS[name]() for name in names if name in REPORTS), default=0)
@@ -60,6 +63,8 @@ def main(arguments: Sequence[str]) -> int:
             found += FIGURES[name]()
     if found:
         print("\n".join(table(found)))
+    if given.write:
+        results.write(found)
     return wrong
 
 
