@@ -146,6 +146,7 @@ def test_the_heads_of_the_queues_are_found_by_their_index(playground):
         Job(
             run=first.run, key=f"job-{number}", name="x", state="queued", runs_on=first.runs_on, expanded=True,
             label_set=first.label_set, queued_at=timezone.now(),
+            queue_repository=first.queue_repository, queue_owner=first.queue_owner,
         )
         for number in range(5000)
     )  # fmt: skip

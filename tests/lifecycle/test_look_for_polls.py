@@ -99,7 +99,8 @@ def many(playground):
         Runner(name=f"runner-{number}", labels=["linux"], token_hash=hash_token(str(number))) for number in range(MANY)
     )
     label_set, now = label_set_of(["gpu"]), timezone.now()
-    queued = {"state": JobState.QUEUED, "queued_at": now, "expanded": True}
+    scope = {"queue_repository": run.repository_id, "queue_owner": run.repository.owner_id}
+    queued = {"state": JobState.QUEUED, "queued_at": now, "expanded": True, **scope}
     ended = {"state": JobState.ENDED, "conclusion": "success", "ended_at": now}
     Job.objects.bulk_create(
         Job(run=run, key=f"job-{number}", label_set=label_set, **(queued if number % 2 else ended))

@@ -100,7 +100,7 @@ def looks_of(act: Callable[[], object]) -> list[list[dict[str, Any]]]:
     """The plans of the SELECTs that it sends."""
     with CaptureQueriesContext(connection) as sent:
         act()
-    texts = [query["sql"] for query in sent.captured_queries if query["sql"].startswith("SELECT")]
+    texts = [query["sql"] for query in sent.captured_queries if query["sql"].lstrip().startswith("SELECT")]
     assert texts
     return [explained(text) for text in texts]
 

@@ -189,7 +189,7 @@ def until_gone(pid: int) -> None:
 def test_no_job_fails_because_the_database_broke_off_its_preparation(committing_playground: Playground) -> None:
     committing_playground.run()
     runner = committing_playground.runner()
-    with rival_before(r'FROM "ci_secret"', terminator(backend())) as rival:
+    with rival_before("FROM ci_secret", terminator(backend())) as rival:
         assigned = committing_playground.assigned(runner)
     assert rival.error is None
     assert assigned.job.state == "assigned"
