@@ -41,8 +41,8 @@ ROW_LOCKS = (
     Guard(
         "the lock of a repeated poll",
         T + "claim.py",
-        "Job.objects.select_for_update(no_key=True)\n        .filter(runner",
-        "Job.objects\n        .filter(runner",
+        "ORDER BY id LIMIT 1 FOR NO KEY UPDATE\n",
+        "ORDER BY id LIMIT 1\n",
         (LOCKS + "::test_a_repeated_poll_does_not_replace_the_token_of_who_acknowledged",),
     ),
     Guard(

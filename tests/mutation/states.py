@@ -18,15 +18,15 @@ STATES = (
     Guard(
         "a repeated poll repeats nothing that was acknowledged",
         T + "claim.py",
-        "filter(runner=runner_id, state=JobState.ASSIGNED, poll_id=poll_id)",
-        "filter(runner=runner_id, poll_id=poll_id)",
+        "runner_id = %s AND state = 'assigned' AND poll_id = %s",
+        "runner_id = %s AND poll_id = %s",
         (RACES + "test_late_calls.py::test_a_poll_without_a_name_repeats_nothing",),
     ),
     Guard(
         "another poll gets nothing of an earlier one",
         T + "claim.py",
-        "filter(runner=runner_id, state=JobState.ASSIGNED, poll_id=poll_id)",
-        "filter(runner=runner_id, state=JobState.ASSIGNED)",
+        "runner_id = %s AND state = 'assigned' AND poll_id = %s",
+        "runner_id = %s AND state = 'assigned' AND %s <> ''",
         (LIFE + "test_claim.py",),
     ),
     Guard(

@@ -22,6 +22,11 @@ from forge.tokens import hash_token, new_token
 # On a busy machine a statement may stand still while others take all the heads it saw. Jobs that somebody keeps locked,
 # as who cancels them does, are not waited for.
 MOST_LOOKS = 3
+# Nearly every poll asks this in vain: building it by the ORM would cost more than the answer.
+_LOCK_GIVEN = """
+SELECT id FROM "ci_job" WHERE runner_id = %s AND state = 'assigned' AND poll_id = %s
+ORDER BY id LIMIT 1 FOR NO KEY UPDATE
+"""
 # The first half of the advisory locks of sets with a limit for each repository; the number is arbitrary.
 SHARED_LIMIT = 0x466F7267
 
@@ -37,16 +42,12 @@ class Assignment:
 @joining
 def repeat_claim(*, runner_id: int, poll_id: str) -> Assignment | None:
     """The assignment that this very poll was given before, if it is not acknowledged yet: with a token made anew."""
-    if not _was_given(runner_id, poll_id):
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_GIVEN, [runner_id, poll_id])
+        given = cursor.fetchone()
+    if given is None:
         return None
-    job = (
-        Job.objects.select_for_update(no_key=True)
-        .filter(runner=runner_id, state=JobState.ASSIGNED, poll_id=poll_id)
-        .order_by("pk")  # the model's order joins the run, and would lock it too
-        .first()
-    )
-    if job is None:
-        return None
+    job = Job.objects.select_related("run__repository__owner", "log").get(pk=given[0])
     token = new_token("job")
     job.token_hash = hash_token(token)
     job.version += 1
@@ -87,16 +88,6 @@ def claim(*, runner_id: int, poll_id: str, token_hash: str | None = None) -> Ass
     if job.deadline_at is not None:
         events.tell_watch(job.deadline_at)
     return Assignment(job, token)
-
-
-def _was_given(runner_id: int, poll_id: str) -> bool:
-    """Seldom: before a whole row is asked for and locked, a look for whether there is any."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT 1 FROM ci_job WHERE runner_id = %s AND state = 'assigned' AND poll_id = %s)",
-            [runner_id, poll_id],
-        )
-        return bool(cursor.fetchone()[0])
 
 
 def _limits_of_set(runner: Runner) -> dict[str, Any] | None:
