@@ -110,7 +110,7 @@ def _figure(name: str, story: dict[str, list[float]]) -> Figure:
         beside=median(story["alone"]),
         beside_what="the same files loaded, matched, planned and expanded in memory",
         note=f"Of it {median(story['create']):.0f} ms are for planning and writing what is loaded already. A leg is "
-        "four rows to write (job, its move to the queue, event), a workflow a transaction of its own: next, insert "
+        "several writes (job, its move to the queue, event), a workflow a transaction of its own: next, insert "
         "legs as queued, and make the runs of one push together.",
     )
 
